@@ -1,0 +1,96 @@
+"""YAML files that fill the same frozen dataclasses as the command line does."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from keygrasp.errors import ConfigurationError
+
+T = TypeVar("T")
+_MAX_BYTES = 1 << 20
+
+
+def load_config(path: Path, kind: type[T]) -> T:
+    """Read a YAML file into the dataclass ``kind``.
+
+    Raises:
+        ConfigurationError: If the file can't be read, is not a mapping, or has a key or value that
+            ``kind`` doesn't take; an unknown key is answered with the nearest known one.
+    """
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ConfigurationError(f"{path} is larger than {_MAX_BYTES} bytes", "Is it a configuration file?")
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"can't read {path}: {error.strerror or error}", "Check the path") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid YAML: {error}", "Mend that line") from error
+    return config_from(data if data is not None else {}, kind, where=str(path))
+
+
+def config_from(data: Any, kind: type[T], *, where: str) -> T:
+    """Fill the dataclass ``kind`` from a mapping; see :func:`load_config`."""
+    if not isinstance(data, dict):
+        raise ConfigurationError(f"{where} must be a mapping of names to values, not {type(data).__name__}")
+    hints = typing.get_type_hints(kind)
+    known = {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
+    values = {}
+    for key, value in data.items():
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)
+            raise ConfigurationError(f"{where}: unknown key '{key}'", f"Did you mean '{near[0]}'?" if near else "")
+        values[key] = _convert(value, known[key], f"{where}: {key}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ConfigurationError(f"{where}: {error}", "Give every value that has no default") from error
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    """Check ``value`` against a type hint; integers pass for floats, lists for tuples."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return config_from(value, hint, where=where)
+    if origin in (typing.Union, types.UnionType):
+        return _convert_union(value, arguments, where)
+    if origin is typing.Literal:
+        if value not in arguments:
+            near = difflib.get_close_matches(str(value), [str(a) for a in arguments], n=1, cutoff=0.0)
+            raise ConfigurationError(f"{where} is {value!r}", f"Did you mean {near[0]!r}? Known: {list(arguments)}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise ConfigurationError(f"{where} must be a list, not {value!r}")
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(_convert(v, arguments[0], where) for v in value)
+        if len(value) != len(arguments):
+            raise ConfigurationError(f"{where} must have {len(arguments)} entries, not {len(value)}")
+        return tuple(_convert(v, a, where) for v, a in zip(value, arguments, strict=True))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if isinstance(hint, type) and (not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool)):
+        raise ConfigurationError(f"{where} must be of type {hint.__name__}, not {value!r}")
+    return value
+
+
+def _convert_union(value: Any, options: tuple[Any, ...], where: str) -> Any:
+    if value is None and type(None) in options:
+        return None
+    errors = []
+    for option in options:
+        if option is type(None):
+            continue
+        try:
+            return _convert(value, option, where)
+        except ConfigurationError as error:
+            errors.append(error)
+    raise errors[0]

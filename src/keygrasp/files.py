@@ -1,0 +1,73 @@
+"""Writing results so that nothing is lost: whole files or none, with errors that name the path."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keygrasp.errors import InputError, StorageError
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that replaces it only when the block succeeds.
+
+    Raises:
+        StorageError: If writing fails (disk full, no permission). The old file, if any, is intact.
+    """
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"can't write {path}: {error.strerror or error}",
+            "Free some space or choose another place; what was written before is intact",
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """Return this process's umask (POSIX offers no way to read it without setting it)."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all (UTF-8)."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write ``data`` as indented JSON, whole or not at all. NaN and infinity are refused."""
+    write_text(path, json.dumps(data, indent=2, allow_nan=False) + "\n")
+
+
+def read_json(path: Path, *, max_bytes: int = 64 * 2**20) -> Any:
+    """Read a JSON file of bounded size.
+
+    Raises:
+        InputError: If it is missing, too large or not JSON.
+    """
+    try:
+        if path.stat().st_size > max_bytes:
+            raise InputError(f"{path} is larger than {max_bytes // 2**20} MiB", "Is it the right file?")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"can't read {path}: {error.strerror or error}", "Check the path") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid JSON ({error})", "Write it anew or choose another file") from error

@@ -1,0 +1,5 @@
+"""What a robot must offer, and drivers for real ones."""
+
+from keygrasp.robots.base import CancelCheck, Robot, StageCallback
+
+__all__ = ["CancelCheck", "Robot", "StageCallback"]

@@ -1,0 +1,41 @@
+"""What a robot must offer to execute planar grasps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from keygrasp.scene import GripperSpec, PlanarGrasp, Stage, TrialOutcome
+
+#: Called when a stage begins.
+StageCallback = Callable[[Stage], None]
+#: Asked often during motion; true stops the robot and ends the execution as cancelled.
+CancelCheck = Callable[[], bool]
+
+
+class Robot(Protocol):
+    """Executes planar grasps; its properties work before it is connected."""
+
+    @property
+    def name(self) -> str:
+        """Name under which results are reported (``gripper``, ``ur5``, ``delta``)."""
+        ...
+
+    @property
+    def gripper(self) -> GripperSpec:
+        """The gripper that it carries."""
+        ...
+
+    def unreachable_reason(self, grasp: PlanarGrasp) -> str | None:
+        """Why the robot can't execute ``grasp``, or ``None`` if it can."""
+        ...
+
+    def execute(
+        self,
+        grasp: PlanarGrasp,
+        *,
+        on_stage: StageCallback | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> TrialOutcome:
+        """Approach, descend, close, lift and (in trials) shake; never raises for a failed grasp."""
+        ...

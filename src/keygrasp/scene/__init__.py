@@ -1,0 +1,26 @@
+"""The nouns: views, height maps, keypoints, grasps, outcomes, and what a planner is."""
+
+from keygrasp.scene.grasps import GraspPlan, GripperSpec, PlanarGrasp
+from keygrasp.scene.heightmap import HeightMap, Segment
+from keygrasp.scene.keypoints import ROWS, TOTAL_ROWS, KeypointKind, Keypoints
+from keygrasp.scene.outcomes import Outcome, Stage, TrialOutcome
+from keygrasp.scene.planning import Attempt, Planner
+from keygrasp.scene.views import OverheadView
+
+__all__ = [
+    "ROWS",
+    "TOTAL_ROWS",
+    "Attempt",
+    "GraspPlan",
+    "GripperSpec",
+    "HeightMap",
+    "KeypointKind",
+    "Keypoints",
+    "Outcome",
+    "OverheadView",
+    "PlanarGrasp",
+    "Planner",
+    "Segment",
+    "Stage",
+    "TrialOutcome",
+]
