@@ -1,0 +1,128 @@
+"""ROS 2 for this checkout: the wheels made usable, and ros2_ws built with colcon."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from steps import ROOT, SetupError, Step, own_environment, run, without_ros
+
+WORKSPACE = ROOT / "ros2_ws"
+#: Interface packages of the workspace that exist only because the wheels lack them.
+STAND_INS = ("tf2_msgs",)
+#: Files whose contents go into the build; all others are linked, so that only their names matter.
+BUILD_FILES = {".msg", ".srv", ".action", ".idl", ".xml", ".cfg", ".toml", ".cmake", ".txt"}
+BUILD_NAMES = {"setup.py"}
+IGNORED = {"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
+#: The wheels were built in a container whose paths are still in their CMake files.
+BUILDER_PATH = re.compile(r"/opt/python/cp3\d+-cp3\d+/[^\s;\"')]*")
+
+
+def repair_wheels(venv: Path) -> int:
+    """Point the wheels' CMake files to this machine's Python and NumPy headers.
+
+    Args:
+        venv: The venv that the wheels are installed in.
+
+    Returns:
+        Number of files changed; 0 when they were repaired before.
+
+    Raises:
+        SetupError: If a file names a path of the building machine that is neither of the two.
+    """
+    question = "import sysconfig, numpy; print(sysconfig.get_path('include')); print(numpy.get_include())"
+    answer = subprocess.run([venv / "bin/python", "-c", question], capture_output=True, text=True, check=True)
+    python_headers, numpy_headers = answer.stdout.splitlines()
+
+    def replace(match: re.Match[str]) -> str:
+        path = match.group()
+        if path.endswith("/numpy/_core/include") or path.endswith("/numpy/core/include"):
+            return numpy_headers
+        if re.search(r"/include/python3\.\d+$", path):
+            return python_headers
+        raise SetupError(
+            f"a CMake file of the ROS 2 wheels names {path}, which this set-up doesn't know",
+            "Use the versions in constraints.txt, or source a ROS 2 distribution before `make setup`.",
+        )
+
+    changed = 0
+    for file in sorted((venv / "share").rglob("*.cmake")):
+        text = file.read_text(encoding="utf-8")
+        repaired = BUILDER_PATH.sub(replace, text)
+        if repaired != text:
+            # pip may have linked the file to its cache: write a new one, don't change the shared one.
+            fresh = file.with_suffix(".repaired")
+            fresh.write_text(repaired, encoding="utf-8")
+            fresh.replace(file)
+            changed += 1
+    return changed
+
+
+def sources_digest(workspace: Path, extra: str) -> str:
+    """Digest of everything that decides what a build of the workspace gives.
+
+    Args:
+        workspace: Folder with ``src``.
+        extra: Whatever else decides (Python, the origin of ROS 2).
+    """
+    digest = hashlib.sha256(extra.encode())
+    roots = [workspace / "src", workspace.parent / "launch"]
+    for file in sorted(file for root in roots for file in root.rglob("*") if file.is_file()):
+        if IGNORED.intersection(file.parts) or file.suffix == ".pyc" or ".egg-info" in str(file):
+            continue
+        digest.update(f"{file.relative_to(workspace.parent)}\0".encode())
+        if file.suffix in BUILD_FILES or file.name in BUILD_NAMES:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def build_environment(venv: Path, distribution: str | None) -> dict[str, str]:
+    """Environment for colcon: the venv first on PATH, and one ROS 2 only."""
+    environment = own_environment() if distribution else without_ros(own_environment())
+    environment["VIRTUAL_ENV"] = str(venv)
+    environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    if not distribution:
+        libraries = [venv / "lib", *sorted(venv.glob("lib/python3.*/site-packages/ros_*.libs"))]
+        environment["AMENT_PREFIX_PATH"] = environment["CMAKE_PREFIX_PATH"] = str(venv)
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, libraries))
+        environment["_ROS_WHEELS_BOOTSTRAP_COMPLETE"] = "1"
+    return environment
+
+
+def build(venv: Path, distribution: str | None, workspace: Path = WORKSPACE) -> bool:
+    """Build the workspace, unless nothing that the build depends on has changed.
+
+    Args:
+        venv: The project's venv.
+        distribution: Name of the sourced distribution, or None for the wheels.
+        workspace: Folder with ``src``; gets ``build``, ``install`` and ``log``.
+
+    Returns:
+        Whether a build was run.
+
+    Raises:
+        SetupError: If the build fails.
+    """
+    if not any((workspace / "src").glob("*/package.xml")):
+        return False
+    stamp = workspace / "install" / ".keygrasp-built"
+    digest = sources_digest(workspace, f"{venv} {(venv / 'pyvenv.cfg').read_text()} {distribution}")
+    if stamp.exists() and stamp.read_text() == digest:
+        return False
+    stamp.unlink(missing_ok=True)
+    skipped = ["--packages-skip", *STAND_INS] if distribution else []
+    with Step("building the ROS 2 workspace"):
+        run(
+            [venv / "bin/python", "-m", "colcon", "--log-base", workspace / "log", "build"]
+            + ["--base-paths", workspace / "src", "--build-base", workspace / "build"]
+            + ["--install-base", workspace / "install", "--symlink-install", "--event-handlers", "console_direct+"]
+            + skipped
+            + ["--cmake-args", "-DBUILD_TESTING=OFF", f"-DPython3_EXECUTABLE={venv / 'bin/python'}"],
+            "If a package moved or vanished, `make clean` and `make setup` build from nothing.",
+            build_environment(venv, distribution),
+        )
+    stamp.write_text(digest)
+    return True
