@@ -1,0 +1,104 @@
+"""Depth pixels to a metric height map."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keygrasp.geometry.poses import Array
+from keygrasp.perception.config import PerceptionConfig, cv2
+from keygrasp.perception.table import Plane, workspace_points
+from keygrasp.scene import HeightMap, OverheadView
+
+#: Measured neighbours, of eight, that a gap between pixels must have to be filled from them.
+_GAP_NEIGHBOURS = 3
+_GAP_PASSES = 2
+#: A larger hole takes this quantile of the heights around it: a shadow behind an object touches the table as well.
+_HOLE_QUANTILE = 0.25
+_NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
+_RING = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.uint8)
+
+
+def build_height_map(view: OverheadView, plane: Plane, config: PerceptionConfig | None = None) -> HeightMap:
+    """Project a view on the grid around the workspace's origin.
+
+    Every cell takes its highest pixel; a cell that rises above all of its neighbours, or lies below them all, is
+    clipped to them (a flying pixel at a depth edge). Gaps between pixels take the lower median of their measured
+    neighbours; larger holes take a low quantile of the heights around them, so that no fill is higher than what
+    was measured beside it.
+    """
+    return map_of_points(workspace_points(view), plane, config or PerceptionConfig())
+
+
+def map_of_points(points: NDArray[np.float32], plane: Plane, config: PerceptionConfig) -> HeightMap:
+    """Height map of workspace points (N, 3); see :func:`build_height_map`."""
+    size = config.cells
+    origin = np.full(2, -0.5 * (size - 1) * config.cell)
+    scale = np.float32(1.0 / config.cell)
+    columns = np.rint(points[:, 0] * scale + np.float32(0.5 * (size - 1))).astype(np.int32)
+    rows = np.rint(points[:, 1] * scale + np.float32(0.5 * (size - 1))).astype(np.int32)
+    inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
+    heights = points[inside] @ plane.normal.astype(np.float32) - np.float32(plane.offset)
+    highest = np.full(size * size, -np.inf, np.float32)
+    np.maximum.at(highest, rows[inside] * size + columns[inside], heights)
+    grid = highest.reshape(size, size)
+    measured = np.isfinite(grid)
+    _fill(grid)
+    clipped = np.clip(grid, cv2.erode(grid, _RING), cv2.dilate(grid, _RING))
+    return HeightMap(clipped, measured, origin, config.cell)
+
+
+def _fill(grid: NDArray[np.float32]) -> None:
+    """Fill the cells that are -inf, in place."""
+    for _ in range(_GAP_PASSES):
+        rows, columns, around = _hole_surroundings(grid)
+        counts = np.isfinite(around).sum(axis=1)
+        pick = counts >= _GAP_NEIGHBOURS
+        # Unmeasured neighbours sort last as +inf, so the lower median sits in the middle of the measured ones.
+        ranked = np.sort(around[pick], axis=1)
+        middle = ranked[np.arange(len(ranked)), (counts[pick] - 1) // 2]
+        grid[rows[pick], columns[pick]] = middle
+    rows, columns, around = _hole_surroundings(grid)
+    if len(rows) == 0:
+        return
+    count, labels = cv2.connectedComponents((~np.isfinite(grid)).astype(np.uint8), connectivity=8)
+    member = labels[rows, columns]
+    finite = np.isfinite(around)
+    owners, values = np.repeat(member, finite.sum(axis=1)), around[finite]
+    order = np.lexsort((values, owners))
+    owners, values = owners[order], values[order]
+    first = np.searchsorted(owners, np.arange(count))
+    last = np.searchsorted(owners, np.arange(count), side="right")
+    fill = np.zeros(count, np.float32)
+    used = last > first
+    fill[used] = values[(first + _HOLE_QUANTILE * (last - first - 1)).astype(np.intp)[used]]
+    grid[rows, columns] = fill[member]
+
+
+def _hole_surroundings(grid: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
+    """Rows (m,) and columns (m,) of the holes, and their eight neighbours' heights (m, 8), +inf where unmeasured."""
+    rows, columns = np.nonzero(~np.isfinite(grid))
+    padded = np.pad(grid, 1, constant_values=np.inf)
+    padded[np.isneginf(padded)] = np.inf
+    around = np.stack([padded[rows + 1 + dr, columns + 1 + dc] for dr, dc in _NEIGHBOURS], axis=1)
+    return rows, columns, around
+
+
+def smooth_heights(height_map: HeightMap) -> NDArray[np.float32]:
+    """Heights (H, W) after a 3×3 median, which keeps edges in place and removes most of the pixel noise."""
+    return np.asarray(cv2.medianBlur(height_map.heights, 3), dtype=np.float32)
+
+
+def sample_linear(image: NDArray[np.float32], cells: Array) -> NDArray[np.float32]:
+    """Bilinear samples (n,) of an image (H, W) at fractional (row, column) cells (n, 2); the edge is repeated."""
+    if len(cells) == 0:
+        return np.zeros(0, np.float32)
+    places = cells.astype(np.float32)
+    sampled = cv2.remap(
+        image,
+        np.ascontiguousarray(places[:, 1:2]),
+        np.ascontiguousarray(places[:, 0:1]),
+        cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
+    return np.asarray(sampled[:, 0], dtype=np.float32)

@@ -1,0 +1,89 @@
+"""Objects on the table: connected regions of a height map that rise above the noise."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keygrasp.perception.config import PerceptionConfig, cv2
+from keygrasp.perception.heights import smooth_heights
+from keygrasp.scene import HeightMap, Segment
+
+_SQUARE = np.ones((3, 3), np.uint8)
+#: Cells without a pixel that lie farther than this from any pixel are outside of the camera's view.
+_SEEN_REACH = 5
+#: Share of an object's cells that may lie above the height that is reported as its top.
+_TOP_QUANTILE = 0.98
+#: The top must clear the noise by more than the outline: among thousands of cells some patch always rises by 3 sigma.
+_TOP_FACTOR = 4.0 / 3.0
+
+
+def segment(height_map: HeightMap, config: PerceptionConfig | None = None) -> tuple[Segment, ...]:
+    """Find what stands on the table.
+
+    Args:
+        height_map: Heights above the table.
+        config: Thresholds; its workspace range isn't applied here, see :func:`in_workspace`.
+
+    Returns:
+        Objects, largest area first; empty where nothing stands on the table.
+    """
+    config = config or PerceptionConfig()
+    smooth = smooth_heights(height_map)
+    noise = config.noise_factor * _table_noise(smooth)
+    threshold = max(config.min_height, noise)
+    raised = (smooth > threshold).astype(np.uint8)
+    raised = cv2.morphologyEx(raised, cv2.MORPH_CLOSE, _SQUARE)
+    count, labels, stats, centres = cv2.connectedComponentsWithStats(raised, connectivity=8)
+    seen = _seen(height_map)
+    cell_area = height_map.cell**2
+    found = []
+    for label in range(1, count):
+        area = float(stats[label, cv2.CC_STAT_AREA]) * cell_area
+        if area < config.min_area:
+            continue
+        mask = labels == label
+        top = float(np.quantile(smooth[mask], _TOP_QUANTILE))
+        if top < _TOP_FACTOR * noise:
+            continue
+        found.append(
+            Segment(
+                mask=mask,
+                centroid=height_map.xy_of(centres[label][::-1]),
+                area=area,
+                top=top,
+                touches_border=_touches_border(mask, seen),
+            )
+        )
+    # Equal areas keep their raster order, so that the same map always gives the same order.
+    return tuple(sorted(found, key=lambda s: -s.area))
+
+
+def in_workspace(segments: tuple[Segment, ...], config: PerceptionConfig) -> tuple[Segment, ...]:
+    """Segments whose centroid lies in the configured ranges of x and y."""
+    (x_low, x_high), (y_low, y_high) = config.workspace_x, config.workspace_y
+    return tuple(s for s in segments if x_low <= s.centroid[0] <= x_high and y_low <= s.centroid[1] <= y_high)
+
+
+def _table_noise(smooth: NDArray[np.float32]) -> float:
+    """Standard deviation in metres of the table's heights, read from the cells below 0, where no object can be."""
+    below = smooth[smooth < 0]
+    return 1.4826 * float(np.median(-below)) if below.size >= 32 else 0.0
+
+
+def _seen(height_map: HeightMap) -> NDArray[np.uint8]:
+    """(H, W) 1 where the camera sees the table or an object, 0 outside of its view."""
+    reach = np.ones((_SEEN_REACH, _SEEN_REACH), np.uint8)
+    near = cv2.dilate(height_map.measured.astype(np.uint8), reach)
+    # The outermost unseen region, not an unmeasured patch in the middle, is where an object may go on unseen.
+    _, labels = cv2.connectedComponents(1 - near, connectivity=4)
+    edge = np.unique(np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]]))
+    unseen = np.isin(labels, edge[edge > 0]).astype(np.uint8)
+    return np.asarray(1 - cv2.dilate(unseen, reach), dtype=np.uint8)
+
+
+def _touches_border(mask: NDArray[np.bool_], seen: NDArray[np.uint8]) -> bool:
+    """Whether the object reaches the map's edge, or the edge of what the camera sees."""
+    if mask[0].any() or mask[-1].any() or mask[:, 0].any() or mask[:, -1].any():
+        return True
+    return bool(np.any(seen[cv2.dilate(mask.astype(np.uint8), _SQUARE) > 0] == 0))
