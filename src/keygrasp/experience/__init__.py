@@ -1,0 +1,1 @@
+"""Experience for the refiner: grasps executed in physics, with their outcomes, on disk."""

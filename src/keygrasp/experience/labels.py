@@ -1,0 +1,202 @@
+"""The data format of executed grasps, ``kg-labels-1``: a folder with an index and numbered shards.
+
+``index.json`` holds ``format``, ``camera`` (intrinsics and the 4×4 ``camera_in_workspace``), ``gripper`` and ``config``
+(what was asked of the collector). Each ``shard-NNNNN.npz`` holds whole scenes:
+
+========== ================ ==========================================================================
+array      shape, type      meaning
+========== ================ ==========================================================================
+depth      (S, H, W) uint16 the noisy depth image the grasps were planned on, in 0.1 mm; 0 is invalid
+object     (S,) str         name of the object
+seed       (S,) int64       seed of the scene
+first      (S + 1,) int64   grasps of scene i are rows first[i] to first[i + 1]
+grasps     (N, 5) float32   x, y, z, yaw, width in the workspace frame (m, rad)
+outcome    (N,) uint8       index into :data:`OUTCOMES`
+proposal   (N,) uint8       index into :data:`PROPOSALS`: where the grasp came from
+========== ================ ==========================================================================
+
+No array holds Python objects: shards are read with ``allow_pickle=False``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keygrasp.errors import InputError
+from keygrasp.files import atomic_path, read_json, write_json
+from keygrasp.geometry.cameras import Intrinsics
+from keygrasp.scene import GripperSpec, Outcome, OverheadView
+
+FORMAT = "kg-labels-1"
+#: Outcomes by their number on disk; append only.
+OUTCOMES = (
+    Outcome.SUCCESS,
+    Outcome.CONTACT_TOO_EARLY,
+    Outcome.EMPTY,
+    Outcome.SLIPPED,
+    Outcome.SHAKEN,
+    Outcome.UNREACHABLE,
+    Outcome.ROBOT_FAULT,
+)
+#: Origins by their number on disk; append only.
+PROPOSALS = ("random", "planner", "perturbed")
+_DEPTH_UNIT = 1e-4
+_MAX_SHARD_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class SceneLabels:
+    """Executed grasps of one scene; arrays as in the module's table.
+
+    Attributes:
+        object_name: Name of the object.
+        seed: Seed of the scene.
+        depth: (H, W) float32 metres, NaN where invalid.
+        grasps: (n, 5) float32.
+        outcome: (n,) uint8.
+        proposal: (n,) uint8.
+    """
+
+    object_name: str
+    seed: int
+    depth: NDArray[np.float32]
+    grasps: NDArray[np.float32]
+    outcome: NDArray[np.uint8]
+    proposal: NDArray[np.uint8]
+
+    @property
+    def success(self) -> NDArray[np.bool_]:
+        """(n,) whether each grasp succeeded."""
+        return np.asarray(self.outcome == OUTCOMES.index(Outcome.SUCCESS))
+
+
+def write_index(folder: Path, view: OverheadView, gripper: GripperSpec, config: dict[str, Any]) -> None:
+    """Write ``index.json`` for images that share ``view``'s camera."""
+    write_json(
+        folder / "index.json",
+        {
+            "format": FORMAT,
+            "camera": {
+                **dataclasses.asdict(view.intrinsics),
+                "camera_in_workspace": view.camera_in_workspace.tolist(),
+            },
+            "gripper": dataclasses.asdict(gripper),
+            "config": config,
+        },
+    )
+
+
+def write_shard(path: Path, scenes: Sequence[SceneLabels]) -> None:
+    """Write scenes as one shard, whole or not at all."""
+    depth = np.stack([s.depth for s in scenes])
+    counts = [len(s.grasps) for s in scenes]
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            depth=np.nan_to_num(np.rint(depth / _DEPTH_UNIT), nan=0.0).astype(np.uint16),
+            object=np.array([s.object_name for s in scenes], dtype=np.str_),
+            seed=np.array([s.seed for s in scenes], dtype=np.int64),
+            first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            grasps=np.concatenate([s.grasps for s in scenes]).astype(np.float32),
+            outcome=np.concatenate([s.outcome for s in scenes]).astype(np.uint8),
+            proposal=np.concatenate([s.proposal for s in scenes]).astype(np.uint8),
+        )
+
+
+def read_shard(path: Path) -> list[SceneLabels]:
+    """Read one shard.
+
+    Raises:
+        InputError: If it is missing, too large, torn, or its arrays don't fit each other.
+    """
+    remedy = "Delete it and run 'keygrasp collect' again: only missing shards are made anew"
+    try:
+        if path.stat().st_size > _MAX_SHARD_BYTES:
+            raise InputError(f"{path} is larger than {_MAX_SHARD_BYTES // 2**20} MiB", remedy)
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {
+                name: data[name] for name in ("depth", "object", "seed", "first", "grasps", "outcome", "proposal")
+            }
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError(f"can't read the shard {path}: {error}", remedy) from error
+    scenes, first, grasps = len(arrays["depth"]), arrays["first"], arrays["grasps"]
+    fits = (
+        first.shape == (scenes + 1,)
+        and grasps.ndim == 2
+        and grasps.shape[1] == 5
+        and first[0] == 0
+        and first[-1] == len(grasps) == len(arrays["outcome"]) == len(arrays["proposal"])
+        and bool(np.all(np.diff(first) >= 0))
+        and bool(np.all(np.isfinite(grasps)))
+        and int(arrays["outcome"].max(initial=0)) < len(OUTCOMES)
+    )
+    if not fits:
+        raise InputError(f"the arrays of the shard {path} don't fit each other", remedy)
+    depth = arrays["depth"].astype(np.float32) * np.float32(_DEPTH_UNIT)
+    depth[arrays["depth"] == 0] = np.nan
+    return [
+        SceneLabels(
+            object_name=str(arrays["object"][i]),
+            seed=int(arrays["seed"][i]),
+            depth=depth[i],
+            grasps=grasps[first[i] : first[i + 1]],
+            outcome=arrays["outcome"][first[i] : first[i + 1]],
+            proposal=arrays["proposal"][first[i] : first[i + 1]],
+        )
+        for i in range(scenes)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFolder:
+    """A folder of labels: the index is read at once, shards when they are asked for.
+
+    Attributes:
+        path: The folder.
+        intrinsics: Camera model of all its images.
+        camera_in_workspace: (4, 4) pose of the camera.
+        gripper: The gripper that executed.
+    """
+
+    path: Path
+    intrinsics: Intrinsics
+    camera_in_workspace: NDArray[np.float64]
+    gripper: GripperSpec
+
+    @classmethod
+    def open(cls, path: Path) -> LabelFolder:
+        """Open a folder.
+
+        Raises:
+            InputError: If its index is missing or not of this format.
+        """
+        index = read_json(path / "index.json")
+        try:
+            if index["format"] != FORMAT:
+                raise InputError(f"{path} has format {index['format']!r}, this version reads {FORMAT!r}")
+            camera = dict(index["camera"])
+            pose = np.array(camera.pop("camera_in_workspace"), dtype=float)
+            return cls(path, Intrinsics(**camera), pose, GripperSpec(**index["gripper"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path / 'index.json'} is not an index of labels ({error})", "Collect anew") from error
+
+    def shards(self) -> list[Path]:
+        """Shards in order."""
+        return sorted(self.path.glob("shard-*.npz"))
+
+    def scenes(self) -> Iterator[SceneLabels]:
+        """All scenes, shard by shard."""
+        for path in self.shards():
+            yield from read_shard(path)
+
+    def view(self, scene: SceneLabels) -> OverheadView:
+        """The image of a scene with its camera."""
+        return OverheadView(scene.depth, self.intrinsics, self.camera_in_workspace)

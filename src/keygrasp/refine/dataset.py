@@ -1,0 +1,97 @@
+"""Labels turned into tensors for training: perceived scenes, executed grasps, outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from keygrasp.errors import ImageError, InputError
+from keygrasp.experience.labels import LabelFolder
+from keygrasp.perception import perceive
+from keygrasp.refine.state import SceneTensors
+from keygrasp.scene import GripperSpec, HeightMap, Keypoints
+
+#: Told how many scenes are done, of how many.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class GraspDataset:
+    """Executed grasps with the scenes they were executed in.
+
+    Attributes:
+        scenes: S perceived scenes.
+        scene: (N,) scene of each grasp.
+        grasps: (N, 5) float32.
+        success: (N,) float32, 1 where the execution succeeded.
+        gripper: The gripper that executed.
+        objects: Name of the object of each scene, S of them.
+    """
+
+    scenes: SceneTensors
+    scene: Tensor
+    grasps: Tensor
+    success: Tensor
+    gripper: GripperSpec
+    objects: tuple[str, ...]
+
+    def to(self, device: torch.device) -> GraspDataset:
+        """The same data on another device."""
+        return GraspDataset(
+            self.scenes.to(device),
+            self.scene.to(device),
+            self.grasps.to(device),
+            self.success.to(device),
+            self.gripper,
+            self.objects,
+        )
+
+
+def load_dataset(folders: Sequence[Path], on_progress: Progress | None = None) -> GraspDataset:
+    """Read label folders and perceive their images.
+
+    Scenes in whose image no object is found carry no state and are left out.
+
+    Raises:
+        InputError: If a folder can't be read, there are no labels, or the folders' grippers differ.
+    """
+    opened = [LabelFolder.open(folder) for folder in folders]
+    if len({folder.gripper for folder in opened}) > 1:
+        raise InputError("the label folders were executed with different grippers", "Train on one gripper's labels")
+    maps: list[HeightMap] = []
+    keypoints: list[Keypoints] = []
+    scene: list[int] = []
+    names: list[str] = []
+    grasps: list[np.ndarray] = []
+    success: list[np.ndarray] = []
+    every = [(folder, labels) for folder in opened for labels in folder.scenes()]
+    for done, (folder, labels) in enumerate(every):
+        if on_progress is not None:
+            on_progress(done, len(every))
+        try:
+            perceived = perceive(folder.view(labels))
+        except ImageError:
+            continue
+        if not perceived.segments:
+            continue
+        scene.extend([len(maps)] * len(labels.grasps))
+        maps.append(perceived.height_map)
+        keypoints.append(perceived.keypoints[0])
+        names.append(labels.object_name)
+        grasps.append(labels.grasps)
+        success.append(labels.success)
+    if not maps:
+        raise InputError(f"no labels in {', '.join(str(f) for f in folders)}", "Run 'keygrasp collect' first")
+    return GraspDataset(
+        scenes=SceneTensors.build(maps, keypoints),
+        scene=torch.tensor(scene, dtype=torch.long),
+        grasps=torch.from_numpy(np.concatenate(grasps)),
+        success=torch.from_numpy(np.concatenate(success).astype(np.float32)),
+        gripper=opened[0].gripper,
+        objects=tuple(names),
+    )

@@ -1,0 +1,149 @@
+"""The Q-network: a set encoder over keypoints, a small convolution over height samples, a duelling head."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from keygrasp.configuration import config_from
+from keygrasp.errors import InputError
+from keygrasp.files import atomic_path
+from keygrasp.refine.actions import ACTIONS, EXECUTE
+from keygrasp.refine.state import (
+    GRID_ACROSS,
+    GRID_ALONG,
+    HEIGHT_CHANNELS,
+    KEYPOINT_FEATURES,
+    SCALARS,
+    GraspFeatures,
+)
+
+#: Version of the state's layout; weights of another layout are refused.
+LAYOUT = "kg-q1"
+_MAX_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Sizes of the layers.
+
+    Attributes:
+        keypoint_hidden: Width of the per-keypoint layers.
+        channels: Channels of the two convolutions.
+        hidden: Width of the trunk.
+    """
+
+    keypoint_hidden: int = 48
+    channels: tuple[int, int] = (16, 32)
+    hidden: int = 192
+
+
+class QNetwork(nn.Module):
+    """Action values of grasps, as logits: Q(s, a) = sigmoid(logit).
+
+    Rewards are 1 for a successful execution and 0 otherwise, discounted by γ a move, so that every Q lies in [0, 1]
+    and Q(s, execute) is the probability of success. The duelling form (Wang et al., ICML 2016) holds for the logits.
+    """
+
+    def __init__(self, config: NetworkConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or NetworkConfig()
+        width, (first, second), hidden = config.keypoint_hidden, config.channels, config.hidden
+        self.keypoints = nn.Sequential(
+            nn.Linear(KEYPOINT_FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
+        )
+        self.heights = nn.Sequential(
+            nn.Conv2d(HEIGHT_CHANNELS, first, 4, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(first, second, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(second * (GRID_ACROSS // 4) * (GRID_ALONG // 4), hidden),
+            nn.ReLU(),
+        )
+        self.trunk = nn.Sequential(
+            nn.Linear(hidden + 2 * width + SCALARS, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+        )
+        self.value = nn.Linear(hidden, 1)
+        self.advantage = nn.Linear(hidden, ACTIONS)
+
+    def forward(self, features: GraspFeatures) -> Tensor:
+        """Logits (B, ACTIONS)."""
+        advantage, value = self._heads(features)
+        return value + advantage - advantage.mean(dim=1, keepdim=True)
+
+    def execute_logit(self, features: GraspFeatures) -> Tensor:
+        """Logits (B,) of success when the grasp is executed as it is."""
+        return cast(Tensor, self(features)[:, EXECUTE])
+
+    def _heads(self, features: GraspFeatures) -> tuple[Tensor, Tensor]:
+        rows = self.keypoints(features.keypoints)
+        used = features.mask[..., None]
+        largest = rows.masked_fill(~used, 0.0).amax(dim=1)  # ReLU outputs: 0 is the floor, also for an empty set
+        mean = (rows * used).sum(dim=1) / used.sum(dim=1).clamp(min=1)
+        hidden = self.trunk(torch.cat([self.heights(features.heights), largest, mean, features.scalars], dim=1))
+        return self.advantage(hidden), self.value(hidden)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Maps the chosen grasp's logit to a probability: sigmoid(slope · logit + offset) (Platt, 1999).
+
+    The network's own value of the grasp it picked among many is too high (the winner's curse); the two numbers are
+    fitted on executions of chosen grasps on validation objects.
+    """
+
+    slope: float = 1.0
+    offset: float = 0.0
+
+    def probability(self, logit: float) -> float:
+        """Success probability of a chosen grasp."""
+        return float(torch.sigmoid(torch.tensor(self.slope * logit + self.offset)))
+
+
+def save_network(path: Path, network: QNetwork, calibration: Calibration | None = None) -> None:
+    """Write weights as safetensors, whole or not at all; sizes and calibration go into the metadata."""
+    metadata = {
+        "layout": LAYOUT,
+        "config": json.dumps(asdict(network.config)),
+        "calibration": json.dumps(asdict(calibration or Calibration())),
+    }
+    tensors = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+    with atomic_path(path) as temporary:
+        save_file(tensors, str(temporary), metadata)
+
+
+def load_network(path: Path) -> tuple[QNetwork, Calibration]:
+    """Read weights written by :func:`save_network`, in evaluation mode on the CPU.
+
+    Raises:
+        InputError: If the file is missing, too large, not safetensors, or made for another layout.
+    """
+    remedy = "Give weights written by 'keygrasp train', or use --planner geometric"
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{path} is larger than {_MAX_BYTES // 2**20} MiB", remedy)
+        with safe_open(str(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
+    except OSError as error:
+        raise InputError(f"can't read the weights {path}: {error.strerror or error}", remedy) from error
+    except SafetensorError as error:
+        raise InputError(f"{path} is not a safetensors file ({error})", remedy) from error
+    if metadata.get("layout") != LAYOUT:
+        raise InputError(f"{path} is for layout {metadata.get('layout')!r}, this version needs {LAYOUT!r}", remedy)
+    try:
+        config = config_from(json.loads(metadata["config"]), NetworkConfig, where=f"{path}: config")
+        calibration = config_from(json.loads(metadata["calibration"]), Calibration, where=f"{path}: calibration")
+        network = QNetwork(config)
+        network.load_state_dict(tensors)
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise InputError(f"{path} doesn't hold the weights its metadata describe ({error})", remedy) from error
+    return network.eval(), calibration

@@ -1,0 +1,148 @@
+"""The refiner: scores many starts with the Q-network, refines the best in a few steps, and says how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from keygrasp.errors import InputError
+from keygrasp.grasps import footprint_clear, grasp_array, grasps_from_array, random_feasible
+from keygrasp.perception import Perceived
+from keygrasp.refine.actions import ActionSet
+from keygrasp.refine.values import Evaluator, Weights, greedy_rollout
+from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp
+
+#: Weights that ship with the project.
+DEFAULT_WEIGHTS = "refiner.safetensors"
+
+
+@dataclass(frozen=True)
+class RefinerConfig:
+    """How the refiner searches.
+
+    Attributes:
+        random_starts: Random feasible grasps that are scored beside the generator's candidates.
+        refined_starts: How many of the best-scored starts are refined step by step.
+        max_steps: Most moves of one refinement.
+        threshold: Success probability under which the answer is "no grasp" (0 answers always).
+        actions: Step sizes and bounds of the moves.
+    """
+
+    random_starts: int = 96
+    refined_starts: int = 8
+    max_steps: int = 8
+    threshold: float = 0.0
+    actions: ActionSet = field(default_factory=ActionSet)
+
+    def __post_init__(self) -> None:
+        if self.random_starts < 0 or self.refined_starts < 1 or self.max_steps < 0:
+            raise InputError("refiner: random_starts ≥ 0, refined_starts ≥ 1 and max_steps ≥ 0 are needed")
+        if not 0 <= self.threshold < 1:
+            raise InputError(f"refiner: threshold is a probability in [0, 1), not {self.threshold}")
+
+
+class Refiner:
+    """Refines grasps on one object of a perceived image."""
+
+    def __init__(self, weights: Weights, config: RefinerConfig | None = None) -> None:
+        self.weights = weights
+        self.config = config or RefinerConfig()
+
+    @classmethod
+    def load(cls, path: Path, config: RefinerConfig | None = None) -> Refiner:
+        """Read weights from a safetensors file."""
+        return cls(Weights.load(path), config)
+
+    def refine(
+        self,
+        perceived: Perceived,
+        segment_index: int,
+        candidates: Sequence[PlanarGrasp],
+        gripper: GripperSpec,
+        *,
+        rng: np.random.Generator,
+        attempts: Sequence[Attempt] = (),
+    ) -> GraspPlan:
+        """Choose and refine a grasp.
+
+        The candidates are inputs, not limits: random feasible grasps are scored beside them, so that an object on
+        which the generator found nothing is answered too.
+
+        Returns:
+            A plan whose ``path`` leads from the start to the grasp, with a calibrated ``success_probability``.
+        """
+        config = self.config
+        given = grasp_array(candidates)
+        drawn = random_feasible(perceived, segment_index, gripper, rng, config.random_starts)
+        starts = np.concatenate([given, drawn])
+        if len(starts) == 0:
+            return GraspPlan(None, reason="no start: nothing that the gripper can reach without a collision")
+        evaluator = Evaluator(self.weights.network, perceived, segment_index, gripper, attempts)
+        order = np.argsort(-evaluator.execute_logits(starts), kind="stable")
+        starts = starts[order]
+        rollout = greedy_rollout(evaluator, starts[: config.refined_starts], config.actions, config.max_steps)
+        found = _best_clear(rollout.visited.numpy(), rollout.execute.numpy(), perceived, gripper)
+        if found is None:
+            return GraspPlan(None, reason="every refined grasp would collide", evaluations=evaluator.evaluations)
+        step, start = found
+        logit = float(rollout.execute[step, start])
+        probability = self.weights.calibration.probability(logit)
+        return self._answer(rollout.visited[: step + 1, start].numpy(), probability, starts, evaluator.evaluations)
+
+    def _answer(
+        self, path: NDArray[np.float32], probability: float, starts: NDArray[np.float64], evaluations: int
+    ) -> GraspPlan:
+        poses = grasps_from_array(_without_repeats(path))
+        grasp = poses[-1].replace(score=probability)
+        refused = probability < self.config.threshold
+        return GraspPlan(
+            grasp=None if refused else grasp,
+            candidates=tuple(grasps_from_array(starts[:16])),
+            reason=f"best success probability {probability:.2f} is below {self.config.threshold}" if refused else "",
+            path=(*poses[:-1], grasp),
+            success_probability=probability,
+            evaluations=evaluations,
+        )
+
+
+def _best_clear(
+    visited: NDArray[np.float32], execute: NDArray[np.float32], perceived: Perceived, gripper: GripperSpec
+) -> tuple[int, int] | None:
+    """(step, start) of the visited grasp with the highest value that doesn't collide, or ``None``."""
+    flat = visited.reshape(-1, visited.shape[-1]).astype(float)
+    clear = footprint_clear(perceived.height_map, flat, gripper).reshape(execute.shape)
+    values = np.where(clear, execute, -np.inf)
+    best = int(np.argmax(values))
+    if not np.isfinite(values.flat[best]):
+        return None
+    step, start = np.unravel_index(best, values.shape)
+    return int(step), int(start)
+
+
+def _without_repeats(path: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Drop poses equal to the one before (a start that had stopped)."""
+    keep = np.ones(len(path), dtype=bool)
+    keep[1:] = np.any(path[1:] != path[:-1], axis=1)
+    return np.asarray(path[keep], dtype=float)
+
+
+def default_weights() -> Path:
+    """Path of the weights that ship with the project.
+
+    Raises:
+        InputError: If they are not there (a partial checkout).
+    """
+    path = Path(__file__).parents[1] / "models" / DEFAULT_WEIGHTS
+    if path.is_file():
+        return path
+    raise InputError(f"the weights {DEFAULT_WEIGHTS} are not installed", "Train them with 'keygrasp train'")
+
+
+def single_thread() -> None:
+    """Let torch use one thread: batches this small only lose by more, and figures are given per core."""
+    torch.set_num_threads(1)

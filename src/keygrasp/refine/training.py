@@ -1,0 +1,254 @@
+"""Training of the Q-network on physics outcomes, read from top to bottom.
+
+One gradient step takes two batches. *Execute* labels from physics: the target is the outcome. *Moves* from poses near
+the labels: the target is an n-step double-Q return inside the image (see :mod:`keygrasp.refine.targets`). Both are
+fitted by cross-entropy, which is a proper loss for targets in [0, 1].
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from keygrasp.errors import ConfigurationError
+from keygrasp.files import write_json
+from keygrasp.protocol.statistics import auroc
+from keygrasp.provenance import provenance
+from keygrasp.refine.actions import EXECUTE, ActionSet
+from keygrasp.refine.checkpoint import load_checkpoint, save_checkpoint
+from keygrasp.refine.dataset import GraspDataset, load_dataset
+from keygrasp.refine.network import NetworkConfig, QNetwork, save_network
+from keygrasp.refine.state import featurise
+from keygrasp.refine.targets import n_step_targets
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that a training run depends on.
+
+    Attributes:
+        labels: Folders of labels to train on.
+        validation: Folders of labels to watch, never trained on.
+        out: Folder for weights, checkpoint and log.
+        steps: Gradient steps.
+        execute_batch: Execute labels a step.
+        move_batch: Moves a step.
+        learning_rate: Peak of the cosine schedule (AdamW).
+        weight_decay: AdamW's weight decay.
+        gamma: Discount a move.
+        n_step: Length of the returns in moves.
+        target_rate: Share of the online network that flows into the target network a step.
+        warm_up: Steps on execute labels alone, so that moves bootstrap from something.
+        noise: Spread of the start poses around the labels: metres along and across, metres in z, radians, metres width.
+        evaluate_every: Steps between looks at the validation labels (and checkpoints).
+        device: ``cpu``, ``cuda`` or ``auto``.
+        seed: Seed of weights, batches and noise.
+        network: Sizes of the network.
+        actions: Step sizes of the moves.
+    """
+
+    labels: tuple[Path, ...] = (Path("runs/labels/train"),)
+    validation: tuple[Path, ...] = ()
+    out: Path = Path("runs/refiner")
+    steps: int = 8000
+    execute_batch: int = 256
+    move_batch: int = 96
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-3
+    gamma: float = 0.98
+    n_step: int = 3
+    target_rate: float = 0.01
+    warm_up: int = 1000
+    noise: tuple[float, float, float, float, float] = (0.012, 0.012, 0.012, 0.4, 0.015)
+    evaluate_every: int = 500
+    device: str = "auto"
+    seed: int = 0
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    actions: ActionSet = field(default_factory=ActionSet)
+
+    def __post_init__(self) -> None:
+        if min(self.steps, self.execute_batch, self.move_batch, self.n_step, self.evaluate_every) < 1:
+            raise ConfigurationError("train: steps, batches, n_step and evaluate_every must be at least 1")
+        if not (0 < self.gamma <= 1 and 0 < self.target_rate <= 1 and self.learning_rate > 0):
+            raise ConfigurationError("train: gamma and target_rate lie in (0, 1], learning_rate is positive")
+        if self.device not in ("auto", "cpu", "cuda"):
+            raise ConfigurationError(f"train: device is {self.device!r}", "Known: auto, cpu, cuda")
+
+
+#: Told the step and the newest figures.
+OnStep = Callable[[int, dict[str, float]], None]
+
+
+class Trainer:
+    """Owns the networks, the optimiser and the clock of one run."""
+
+    def __init__(self, config: TrainConfig, data: GraspDataset, validation: GraspDataset | None) -> None:
+        torch.manual_seed(config.seed)
+        self.config = config
+        self.device = _device(config.device)
+        self.data = data.to(self.device)
+        self.validation = validation.to(self.device) if validation is not None else None
+        self.online = QNetwork(config.network).to(self.device)
+        self.target = copy.deepcopy(self.online).requires_grad_(False)
+        self.optimiser = torch.optim.AdamW(
+            self.online.parameters(), config.learning_rate, weight_decay=config.weight_decay
+        )
+        self.step = 0
+        self.seconds = {"rollouts": 0.0, "credit": 0.0, "reward": 0.0, "update": 0.0}
+
+    def train_step(self) -> dict[str, float]:
+        """One gradient step; returns its losses. Each step draws from its own seed, so that resuming is exact."""
+        generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + self.step)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._learning_rate()
+        begin = self._clock()
+        execute_loss = self._execute_loss(generator)
+        losses = {"execute_loss": execute_loss}
+        if self.step >= self.config.warm_up:
+            index, grasps, first = self._draw_moves(generator)
+            begin = self._charge("update", begin)
+            targets = n_step_targets(
+                self.online, self.target, self.data.scenes, index, grasps, first, self.data.gripper,
+                actions=self.config.actions, gamma=self.config.gamma, n_step=self.config.n_step,
+            )  # fmt: skip
+            begin = self._charge("credit", begin)
+            logits = self.online(featurise(self.data.scenes, index, grasps, self.data.gripper))
+            chosen = logits.gather(1, first[:, None])[:, 0]
+            losses["move_loss"] = functional.binary_cross_entropy_with_logits(chosen, targets)
+        loss = torch.stack(list(losses.values())).sum()
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.online.parameters(), 5.0)
+        self.optimiser.step()
+        with torch.no_grad():
+            for slow, fast in zip(self.target.parameters(), self.online.parameters(), strict=True):
+                slow.lerp_(fast, self.config.target_rate)
+        self.step += 1
+        self._charge("update", begin)
+        return {name: float(value.detach()) for name, value in losses.items()}
+
+    @torch.inference_mode()
+    def evaluate(self) -> dict[str, float]:
+        """Loss and AUROC of success on the validation labels (empty without any)."""
+        data = self.validation
+        if data is None:
+            return {}
+        parts = []
+        for rows in torch.split(torch.arange(len(data.grasps), device=self.device), 2048):
+            features = featurise(data.scenes, data.scene[rows], data.grasps[rows], data.gripper)
+            parts.append(self.target.execute_logit(features))
+        logits = torch.cat(parts)
+        loss = functional.binary_cross_entropy_with_logits(logits, data.success)
+        area = auroc(data.success.cpu().numpy() > 0.5, logits.cpu().numpy())
+        return {"validation_loss": float(loss), **({} if area is None else {"validation_auroc": area})}
+
+    def _execute_loss(self, generator: torch.Generator) -> Tensor:
+        rows = torch.randint(len(self.data.grasps), (self.config.execute_batch,), generator=generator)
+        flip = torch.randint(0, 2, (len(rows), 2), generator=generator).float() * 2 - 1
+        rows, flip = rows.to(self.device), flip.to(self.device)
+        data = self.data
+        features = featurise(data.scenes, data.scene[rows], data.grasps[rows], data.gripper, flip)
+        logits = self.online(features)[:, EXECUTE]
+        return functional.binary_cross_entropy_with_logits(logits, data.success[rows])
+
+    def _draw_moves(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Scenes (B,), start poses (B, 5) around labels, and random first moves (B,)."""
+        count = self.config.move_batch
+        rows = torch.randint(len(self.data.grasps), (count,), generator=generator)
+        noise = torch.randn(count, 5, generator=generator) * torch.tensor(self.config.noise)
+        noise = noise * torch.rand(count, 1, generator=generator)
+        first = torch.randint(0, EXECUTE, (count,), generator=generator)
+        rows, noise, first = rows.to(self.device), noise.to(self.device), first.to(self.device)
+        grasps, gripper, bounds = self.data.grasps[rows] + noise, self.data.gripper, self.config.actions.bounds
+        grasps[:, 2].clamp_(bounds.lowest, bounds.highest)
+        grasps[:, 4].clamp_(gripper.min_opening, gripper.max_opening)
+        return self.data.scene[rows], grasps, first
+
+    def _learning_rate(self) -> float:
+        share = self.step / self.config.steps
+        rise = min(1.0, (self.step + 1) / 100)
+        return self.config.learning_rate * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(share, 1.0))))
+
+    def _clock(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def _charge(self, part: str, begin: float) -> float:
+        """Book the time since ``begin`` under ``part``; returns now."""
+        now = self._clock()
+        self.seconds[part] += now - begin
+        return now
+
+
+def train(config: TrainConfig, on_step: OnStep | None = None, *, resume: bool = True) -> dict[str, Any]:
+    """Train, or go on where a checkpoint in ``config.out`` stopped.
+
+    Ctrl-C and kills lose at most ``evaluate_every`` steps. The target network, a running mean of the online one, is
+    what is saved as weights.
+
+    Returns:
+        The report that is also written to ``report.json``: figures, seconds by cost, labels, provenance.
+    """
+    data = load_dataset(config.labels)
+    validation = load_dataset(config.validation) if config.validation else None
+    trainer = Trainer(config, data, validation)
+    checkpoint = config.out / "checkpoint.safetensors"
+    history: list[dict[str, float]] = []
+    if resume and checkpoint.is_file():
+        history = load_checkpoint(checkpoint, trainer, _fingerprint(config))
+    running: dict[str, float] = {}
+    while trainer.step < config.steps:
+        for name, value in trainer.train_step().items():
+            running[name] = 0.98 * running.get(name, value) + 0.02 * value
+        if trainer.step % config.evaluate_every == 0 or trainer.step == config.steps:
+            running.update(trainer.evaluate())
+            history.append({"step": trainer.step, **running})
+            save_checkpoint(checkpoint, trainer, history, _fingerprint(config))
+        if on_step is not None:
+            on_step(trainer.step, running)
+    save_network(config.out / "weights.safetensors", trainer.target)
+    report = {
+        "config": _fingerprint(config),
+        "labels": len(data.grasps),
+        "scenes": len(data.objects),
+        "base_rate": float(data.success.mean()),
+        "seconds": trainer.seconds,
+        "final": running,
+        "history": history,
+        "provenance": provenance(config.seed),
+    }
+    write_json(config.out / "report.json", report)
+    return report
+
+
+def _fingerprint(config: TrainConfig) -> dict[str, Any]:
+    """The configuration as JSON: a checkpoint of another one is refused."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(v) for v in value]
+        return str(value) if isinstance(value, Path) else value
+
+    result: dict[str, Any] = plain(dataclasses.asdict(config))
+    return result
+
+
+def _device(name: str) -> torch.device:
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigurationError("train: device is cuda, but torch finds no GPU", "Use device auto or cpu")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
