@@ -42,6 +42,7 @@ if [ -f "$_keygrasp_root/ros2_ws/install/local_setup.sh" ]; then
     # shellcheck source=/dev/null
     . "$_keygrasp_root/ros2_ws/install/local_setup.bash"
   else
+    # shellcheck disable=SC2034 # read by the script that comes next
     COLCON_CURRENT_PREFIX="$_keygrasp_root/ros2_ws/install"
     # shellcheck source=/dev/null
     . "$_keygrasp_root/ros2_ws/install/local_setup.sh"

@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from steps import ROOT, SetupError, Step, own_environment, run, without_ros
+from steps import ROOT, SetupError, Step, run, without_ros
 
 WORKSPACE = ROOT / "ros2_ws"
 #: Interface packages of the workspace that exist only because the wheels lack them.
@@ -81,7 +81,7 @@ def sources_digest(workspace: Path, extra: str) -> str:
 
 def build_environment(venv: Path, distribution: str | None) -> dict[str, str]:
     """Environment for colcon: the venv first on PATH, and one ROS 2 only."""
-    environment = own_environment() if distribution else without_ros(own_environment())
+    environment = dict(os.environ) if distribution else without_ros(os.environ)
     environment["VIRTUAL_ENV"] = str(venv)
     environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
     if not distribution:

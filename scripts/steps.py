@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG = ROOT / ".cache" / "setup.log"
 SHOWN_LINES = 25
+SIGN_OF_LIFE_S = 60.0
 
 
 class SetupError(Exception):
@@ -55,7 +56,7 @@ def run(command: Sequence[str | Path], remedy: str, environment: Mapping[str, st
         log.write(f"$ {' '.join(words)}\n")
         log.flush()
         start = log.tell()
-        code = subprocess.run(words, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+        code = _wait(words, environment, log)
     if code == 0:
         return
     with LOG.open("rb") as log:
@@ -64,6 +65,20 @@ def run(command: Sequence[str | Path], remedy: str, environment: Mapping[str, st
     for line in tail:
         print(f"    {line}", file=sys.stderr)
     raise SetupError(f"'{' '.join(words[:4])} …' ended with exit status {code} (whole output: {LOG})", remedy)
+
+
+def _wait(words: list[str], environment: Mapping[str, str] | None, log: TextIO) -> int:
+    """Run to the end, with a sign of life each minute; a stop of this process stops the command too."""
+    began = time.monotonic()
+    with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT) as process:
+        while True:
+            try:
+                return process.wait(timeout=SIGN_OF_LIFE_S)
+            except subprocess.TimeoutExpired:
+                say(f"[setup]   still at it after {(time.monotonic() - began) / 60:.0f} min; details: {LOG}")
+            except BaseException:
+                process.terminate()
+                raise
 
 
 class Step:
@@ -89,8 +104,3 @@ def without_ros(environment: Mapping[str, str]) -> dict[str, str]:
     dropped = {"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "ROS_DISTRO", "VIRTUAL_ENV", "COLCON_PREFIX_PATH"}
     dropped |= {"AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH"}
     return {name: value for name, value in environment.items() if name not in dropped}
-
-
-def own_environment() -> dict[str, str]:
-    """A copy of this process's environment."""
-    return dict(os.environ)

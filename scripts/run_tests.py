@@ -1,0 +1,65 @@
+"""Runs the test suite: the library's tests on all cores, then those that drive the ROS 2 graph one after another.
+
+The graph's tests wait for messages within time limits, so nothing else may run beside them. Options go to pytest.
+The last line sums up both runs; the exit status is 0 only if some test ran and none failed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_WORKERS = 8
+RUNS = {
+    "library": ["-m", "not ros", "-n", str(min(MOST_WORKERS, len(os.sched_getaffinity(0)))), "--dist", "loadfile"],
+    "ROS 2 graph": ["-m", "ros"],
+}
+PYTEST_OK, PYTEST_FAILED, PYTEST_NO_TESTS = 0, 1, 5
+EXIT_INTERRUPTED = 130
+
+
+def counted(report: Path) -> Counter[str]:
+    """Counts of passed, failed and skipped tests in a JUnit report; empty if there is none."""
+    counts: Counter[str] = Counter()
+    if not report.exists():
+        return counts
+    # The report was written a moment ago by pytest itself.
+    for suite in ElementTree.parse(report).getroot().iter("testsuite"):  # noqa: S314
+        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        skipped = int(suite.get("skipped", 0))
+        counts.update(failed=failed, skipped=skipped, passed=int(suite.get("tests", 0)) - failed - skipped)
+    return counts
+
+
+def main(options: list[str]) -> int:
+    """Run both parts; see the module's text."""
+    environment = {"OMP_NUM_THREADS": "1"} | dict(os.environ)
+    total: Counter[str] = Counter()
+    status = PYTEST_OK
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, selection) in enumerate(RUNS.items()):
+            report = Path(folder) / f"{number}.xml"
+            print(f"[test] {name}", flush=True)
+            command = [sys.executable, "-m", "pytest", *selection, f"--junitxml={report}", *options]
+            code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+            total += counted(report)
+            if code not in (PYTEST_OK, PYTEST_NO_TESTS):
+                status = code
+    if not total["passed"] and status == PYTEST_OK:
+        print("keygrasp: no test ran", file=sys.stderr)
+        status = PYTEST_NO_TESTS
+    print(f"keygrasp: {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
