@@ -1,0 +1,8 @@
+"""A PyBullet world with table, objects, camera, a floating gripper and a UR5."""
+
+from keygrasp.sim.free_gripper import FreeGripper
+from keygrasp.sim.motion import MotionProfile
+from keygrasp.sim.rendering import look_at, pinhole
+from keygrasp.sim.world import ObjectHandle, Snapshot, World
+
+__all__ = ["FreeGripper", "MotionProfile", "ObjectHandle", "Snapshot", "World", "look_at", "pinhole"]

@@ -1,0 +1,127 @@
+"""A gripper that floats: the fast way to run trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from keygrasp.geometry.poses import Array
+from keygrasp.robots import CancelCheck, StageCallback
+from keygrasp.scene import GripperSpec, PlanarGrasp, TrialOutcome
+from keygrasp.sim.fingers import Fingers, cached_urdf, gripper_links, joint_indices
+from keygrasp.sim.motion import MotionProfile
+from keygrasp.sim.stages import StepHook, Unreachable, execute_stages, unreachable_reason
+from keygrasp.sim.world import TABLE_HALF, World
+
+_AXES = ("x", "y", "z", "yaw")
+#: Newtons (newton metres for yaw) of the base's motors: it follows its path whatever it meets.
+_BASE_FORCE = 2000.0
+#: Metres above the table where it waits, behind an overhead camera.
+_PARKED = np.array([0.0, 0.0, 2.0, 0.0])
+
+
+def free_gripper_urdf(spec: GripperSpec) -> str:
+    """URDF of the gripper on a chain of three sliding joints and one turning joint."""
+    joints = []
+    parents = ("world", "carriage_x", "carriage_y", "carriage_z")
+    children = ("carriage_x", "carriage_y", "carriage_z", "palm")
+    kinds = (("prismatic", "1 0 0"), ("prismatic", "0 1 0"), ("prismatic", "0 0 1"), ("continuous", "0 0 1"))
+    for axis, parent, child, (kind, direction) in zip(_AXES, parents, children, kinds, strict=True):
+        # A lower limit above the upper one means no limit to the engine, which saves it two constraints a joint.
+        joints.append(
+            f'<joint name="{axis}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+            f'<axis xyz="{direction}"/><limit lower="1" upper="-1" effort="{_BASE_FORCE}" velocity="100"/></joint>'
+        )
+    carriages = "".join(
+        f'<link name="{name}"><inertial><mass value="1"/>'
+        f'<inertia ixx="0.001" iyy="0.001" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for name in children[:3]
+    )
+    return (
+        f'<?xml version="1.0"?>\n<robot name="free_gripper"><link name="world"/>\n{carriages}\n'
+        f"{gripper_links(spec)}\n{''.join(joints)}\n</robot>\n"
+    )
+
+
+class FreeGripper:
+    """A floating parallel gripper in a world; implements :class:`keygrasp.robots.Robot`.
+
+    Args:
+        world: Where to put it; one a world.
+        spec: The gripper.
+        profile: How it moves.
+    """
+
+    name = "gripper"
+
+    def __init__(self, world: World, spec: GripperSpec | None = None, profile: MotionProfile | None = None) -> None:
+        self.world = world
+        self.gripper = spec or GripperSpec()
+        self.profile = profile or MotionProfile()
+        #: Called after each step of an execution, for pictures and recordings.
+        self.on_step: StepHook | None = None
+        self.body = world.add_robot(cached_urdf("free-gripper", free_gripper_urdf(self.gripper)), self.park)
+        index = joint_indices(world, self.body)
+        self._joints = [index[axis] for axis in _AXES]
+        self.fingers = Fingers(world, self.body, self.gripper)
+        self.park()
+
+    def unreachable_reason(self, grasp: PlanarGrasp) -> str | None:
+        """Why it can't execute ``grasp``, or ``None`` if it can."""
+        return unreachable_reason(self, grasp, self.profile)
+
+    def execute(
+        self,
+        grasp: PlanarGrasp,
+        *,
+        on_stage: StageCallback | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> TrialOutcome:
+        """Execute a grasp; see :func:`keygrasp.sim.stages.execute_stages`."""
+        return execute_stages(self, grasp, self.profile, on_stage=on_stage, cancelled=cancelled, on_step=self.on_step)
+
+    def park(self) -> None:
+        """Open and go out of the camera's view at once."""
+        self._jump(_PARKED)
+        self.fingers.jump(self.gripper.max_opening)
+
+    # What the stages need of a robot
+
+    def plan(self, path: Array) -> Array:
+        """Commands of a tool path: the path itself, if it stays above the table."""
+        if np.any(np.abs(path[:, :2]) > TABLE_HALF):
+            raise Unreachable(f"the grasp at ({path[0, 0]:.3f}, {path[0, 1]:.3f}) m lies outside the table")
+        return path
+
+    def approach(self, command: Array, *, checkpoint: Callable[[], None]) -> None:
+        """Appear where the path begins."""
+        self._jump(command)
+        checkpoint()
+
+    def follow(self, command: Array) -> None:
+        """Drive to a tool pose within the next step."""
+        self.world.bullet.setJointMotorControlArray(
+            self.body,
+            self._joints,
+            self.world.bullet.POSITION_CONTROL,
+            targetPositions=command.tolist(),
+            positionGains=[1.0] * 4,
+            velocityGains=[1.0] * 4,
+            forces=[_BASE_FORCE] * 4,
+            physicsClientId=self.world.client,
+        )
+
+    def stop(self) -> None:
+        """Hold where it is."""
+        self.follow(self.tool())
+
+    def tool(self) -> Array:
+        """Where the tips' middle is: x, y, z in metres, yaw in radians."""
+        states = self.world.bullet.getJointStates(self.body, self._joints, physicsClientId=self.world.client)
+        return np.array([state[0] for state in states])
+
+    def _jump(self, pose: Array) -> None:
+        for joint, value in zip(self._joints, pose.tolist(), strict=True):
+            self.world.bullet.resetJointState(self.body, joint, value, 0.0, physicsClientId=self.world.client)
+        self.follow(pose)

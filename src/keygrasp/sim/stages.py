@@ -1,0 +1,311 @@
+"""The stages of an execution, written once for every simulated robot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from keygrasp.geometry.poses import Array, wrap_angle
+from keygrasp.robots import CancelCheck, StageCallback
+from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
+from keygrasp.sim.fingers import Fingers
+from keygrasp.sim.motion import MotionProfile, TrialPath, trial_path
+from keygrasp.sim.world import ObjectHandle, World
+
+#: How far the tool may be from where it should be at the end of a stage.
+POSITION_TOLERANCE = 0.002
+YAW_TOLERANCE = math.radians(1.0)
+#: Steps between checks whether the object was lost; they only save time.
+_LOST_CHECK_STEPS = 12
+#: Called after each time step with the stage that is under way.
+StepHook = Callable[[Stage], None]
+
+
+class Unreachable(Exception):  # noqa: N818 - an answer rather than an error
+    """The robot can't follow a path; the text says why."""
+
+
+class ToolDriver(Protocol):
+    """What the stages need of a robot: to follow a path of its tool, one command a time step."""
+
+    @property
+    def world(self) -> World:
+        """Where the robot is."""
+        ...
+
+    @property
+    def body(self) -> int:
+        """The engine's id of its body."""
+        ...
+
+    @property
+    def fingers(self) -> Fingers:
+        """Its fingers."""
+        ...
+
+    @property
+    def gripper(self) -> GripperSpec:
+        """Its gripper."""
+        ...
+
+    def plan(self, path: Array) -> Array:
+        """Commands (n, joints) that follow a tool path (n, 4) of x, y, z, yaw.
+
+        Raises:
+            Unreachable: If it can't.
+        """
+        ...
+
+    def approach(self, command: Array, *, checkpoint: Callable[[], None]) -> None:
+        """Go to where a path begins, away from objects; calls ``checkpoint`` after each simulated step."""
+        ...
+
+    def follow(self, command: Array) -> None:
+        """Drive to a command within the next step."""
+        ...
+
+    def stop(self) -> None:
+        """Hold the joints where they are."""
+        ...
+
+    def tool(self) -> Array:
+        """Where the tool is now, (4,)."""
+        ...
+
+
+class _Ended(Exception):  # noqa: N818 - control flow
+    """Ends an execution."""
+
+    def __init__(self, outcome: Outcome, message: str) -> None:
+        super().__init__(message)
+        self.outcome, self.message = outcome, message
+
+
+def unreachable_reason(driver: ToolDriver, grasp: PlanarGrasp, profile: MotionProfile) -> str | None:
+    """Why a grasp can't be executed on what stands on the table now, or ``None``."""
+    try:
+        _plan(driver, grasp, profile)
+    except Unreachable as reason:
+        return str(reason)
+    return None
+
+
+def execute_stages(
+    driver: ToolDriver,
+    grasp: PlanarGrasp,
+    profile: MotionProfile,
+    *,
+    on_stage: StageCallback | None = None,
+    cancelled: CancelCheck | None = None,
+    on_step: StepHook | None = None,
+) -> TrialOutcome:
+    """Execute a grasp and judge it by KG-1's rule: both pads touch, and the centre of mass has risen enough.
+
+    Args:
+        driver: The robot.
+        grasp: What to execute.
+        profile: How.
+        on_stage: Called when a stage begins.
+        cancelled: Asked after each step; true stops the robot where it is.
+        on_step: Called after each step.
+
+    Returns:
+        The verdict. An execution ends early where the verdict can't change any more.
+    """
+    return _Execution(driver, grasp, profile, on_stage, cancelled, on_step).run()
+
+
+def _plan(driver: ToolDriver, grasp: PlanarGrasp, profile: MotionProfile) -> tuple[TrialPath, Array]:
+    spec = driver.gripper
+    if not spec.min_opening <= grasp.width <= spec.max_opening + 1e-9:
+        raise Unreachable(
+            f"an opening of {grasp.width * 1e3:.1f} mm is outside the gripper's "
+            f"{spec.min_opening * 1e3:.0f}–{spec.max_opening * 1e3:.0f} mm"
+        )
+    if grasp.z < 0:
+        raise Unreachable(f"the fingertips would be {-grasp.z * 1e3:.1f} mm below the table")
+    world = driver.world
+    top = max((world.top_of(handle) for handle in world.objects), default=0.0)
+    path = trial_path(grasp, top, profile, world.time_step)
+    return path, driver.plan(path.whole)
+
+
+class _Execution:
+    """One run through the stages."""
+
+    def __init__(
+        self,
+        driver: ToolDriver,
+        grasp: PlanarGrasp,
+        profile: MotionProfile,
+        on_stage: StageCallback | None,
+        cancelled: CancelCheck | None,
+        on_step: StepHook | None,
+    ) -> None:
+        self.driver, self.grasp, self.profile = driver, grasp, profile
+        self.on_stage, self.cancelled, self.on_step = on_stage, cancelled, on_step
+        self.world = driver.world
+        self.stage = Stage.APPROACH
+        self.force = 0.0
+        self.heights = {handle.body: self.world.height_of(handle) for handle in self.world.objects}
+        self.target: ObjectHandle | None = None
+        self.lost_since = 0
+
+    def run(self) -> TrialOutcome:
+        """Go through the stages until one ends the execution."""
+        began = self.world.time
+        try:
+            self._stages()
+        except Unreachable as reason:
+            ended = _Ended(Outcome.UNREACHABLE, str(reason))
+        except _Ended as end:
+            ended = end
+        else:
+            ended = _Ended(Outcome.SUCCESS, "lifted and held")
+        return TrialOutcome(
+            outcome=ended.outcome,
+            rise=self._rise(),
+            opening=self.driver.fingers.opening,
+            contact_force=self.force,
+            seconds=self.world.time - began,
+            message=ended.message,
+        )
+
+    def _stages(self) -> None:
+        path, commands = _plan(self.driver, self.grasp, self.profile)
+        ends = np.cumsum([1, len(path.descend), len(path.lift)])
+        start, descend, lift, shake = np.split(commands, ends)
+        self._begin(Stage.APPROACH)
+        self.driver.approach(start[0], checkpoint=self._checkpoint)
+        self.driver.fingers.jump(self.grasp.width)
+        self._begin(Stage.DESCEND)
+        self._descend(descend)
+        self._arrived(path.descend[-1] if len(path.descend) else path.start)
+        self._begin(Stage.CLOSE)
+        self._close()
+        self._begin(Stage.LIFT)
+        self._follow(lift, check_after=len(lift) // 4)
+        self._arrived(path.lift[-1])
+        lifted = self._holds()
+        if self.profile.shake:
+            self._begin(Stage.SHAKE)
+            self._follow(shake)
+            self._arrived(path.shake[-1])
+            self._begin(Stage.HOLD)
+            self._wait(self.profile.hold_time)
+        if not self._holds():
+            if lifted:
+                raise _Ended(Outcome.SHAKEN, "the object was lost while shaking")
+            raise _Ended(Outcome.SLIPPED, "the object was not held after lifting")
+
+    def _descend(self, commands: Array) -> None:
+        for command in commands:
+            self.driver.follow(command)
+            self._step()
+            force = self._contact_force()
+            self.force = max(self.force, force)
+            if force > self.profile.contact_limit:
+                self.driver.stop()
+                raise _Ended(Outcome.CONTACT_TOO_EARLY, f"met something with {force:.0f} N while descending")
+
+    def _close(self) -> None:
+        """Close until the fingers have stalled, and find out what they hold."""
+        fingers, dt = self.driver.fingers, self.world.time_step
+        fingers.drive(-self.profile.close_speed)
+        patience = max(2, round(self.profile.stall_time / dt))
+        limit = math.ceil(self.grasp.width / 2 / self.profile.close_speed / dt) + 6 * patience
+        openings = [fingers.opening]
+        for _ in range(limit):
+            self._step()
+            openings.append(fingers.opening)
+            if len(openings) > patience and openings[-1 - patience] - openings[-1] < 1e-4:
+                break
+        held = [handle for handle in self.world.objects if fingers.both_touch(handle)]
+        if not held:
+            raise _Ended(Outcome.EMPTY, f"the fingers closed to {fingers.opening * 1e3:.1f} mm on nothing")
+        self.target = min(held, key=self._distance)
+
+    def _follow(self, commands: Array, check_after: int = 0) -> None:
+        for index, command in enumerate(commands):
+            self.driver.follow(command)
+            self._step()
+            if index >= check_after and index % _LOST_CHECK_STEPS == 0:
+                self._check_lost()
+
+    def _wait(self, seconds: float) -> None:
+        for _ in range(round(seconds / self.world.time_step)):
+            self._step()
+
+    def _check_lost(self) -> None:
+        """End early once the object is out of reach: it touched nothing of the robot twice, and is too low."""
+        target = self.target
+        if target is None:
+            return
+        touching = self.world.bullet.getContactPoints(self.driver.body, target.body, physicsClientId=self.world.client)
+        if touching or self._rise() >= self.profile.required_rise:
+            self.lost_since = 0
+            return
+        self.lost_since += 1
+        if self.lost_since >= 2:
+            if self.stage is Stage.LIFT:
+                raise _Ended(Outcome.SLIPPED, "the object slipped out while lifting")
+            raise _Ended(Outcome.SHAKEN, "the object was lost while shaking")
+
+    def _holds(self) -> bool:
+        """KG-1's success rule."""
+        target = self.target
+        return (
+            target is not None and self._rise() >= self.profile.required_rise and self.driver.fingers.both_touch(target)
+        )
+
+    def _rise(self) -> float:
+        """Metres by which the target has risen; before one is known, the object nearest to the grasp."""
+        target = self.target or min(self.world.objects, key=self._distance, default=None)
+        return 0.0 if target is None else self.world.height_of(target) - self.heights[target.body]
+
+    def _distance(self, handle: ObjectHandle) -> float:
+        position = self.world.object_pose(handle)[:2, 3]
+        return float(np.hypot(position[0] - self.grasp.x, position[1] - self.grasp.y))
+
+    def _contact_force(self) -> float:
+        """Newtons with which the robot presses on anything."""
+        points = self.world.bullet.getContactPoints(self.driver.body, physicsClientId=self.world.client)
+        return float(sum(point[9] for point in points))
+
+    def _arrived(self, goal: Array) -> None:
+        """Check that the tool is where the stage should have brought it."""
+        tool = self.driver.tool()
+        error = float(np.linalg.norm(tool[:3] - goal[:3]))
+        turn = abs(wrap_angle(float(tool[3] - goal[3])))
+        if error > POSITION_TOLERANCE or turn > YAW_TOLERANCE:
+            raise _Ended(
+                Outcome.ROBOT_FAULT,
+                f"the tool stopped {error * 1e3:.1f} mm and {math.degrees(turn):.1f}° off its target "
+                f"in stage '{self.stage}'",
+            )
+
+    def _begin(self, stage: Stage) -> None:
+        self.stage = stage
+        if self.on_stage is not None:
+            self.on_stage(stage)
+
+    def _step(self) -> None:
+        self.world.step()
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """After each step: tell who watches, and stop if asked."""
+        if self.on_step is not None:
+            self.on_step(self.stage)
+        if self.cancelled is not None and self.cancelled():
+            self.driver.stop()
+            holding = any(self.driver.fingers.both_touch(handle) for handle in self.world.objects)
+            state = "holds the object" if holding else "is empty"
+            raise _Ended(
+                Outcome.CANCELLED,
+                f"cancelled in stage '{self.stage}': the gripper {state}, "
+                f"{self.driver.fingers.opening * 1e3:.0f} mm open",
+            )
