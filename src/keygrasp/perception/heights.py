@@ -31,16 +31,17 @@ def build_height_map(view: OverheadView, plane: Plane, config: PerceptionConfig 
 
 
 def map_of_points(points: NDArray[np.float32], plane: Plane, config: PerceptionConfig) -> HeightMap:
-    """Height map of workspace points (N, 3); see :func:`build_height_map`."""
+    """Height map of workspace points (3, N); see :func:`build_height_map`."""
     size = config.cells
     origin = np.full(2, -0.5 * (size - 1) * config.cell)
-    scale = np.float32(1.0 / config.cell)
-    columns = np.rint(points[:, 0] * scale + np.float32(0.5 * (size - 1))).astype(np.int32)
-    rows = np.rint(points[:, 1] * scale + np.float32(0.5 * (size - 1))).astype(np.int32)
-    inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
-    heights = points[inside] @ plane.normal.astype(np.float32) - np.float32(plane.offset)
+    # Cell i covers i to i + 1 of these coordinates, so truncation finds it.
+    columns, rows = (points[:2] - (origin - 0.5 * config.cell).astype(np.float32)[:, None]) / np.float32(config.cell)
+    inside = np.flatnonzero((rows >= 0) & (rows < size) & (columns >= 0) & (columns < size))
+    a, b, c = plane.normal.astype(np.float32)
+    heights = (a * points[0] + b * points[1] + c * points[2]).take(inside) - np.float32(plane.offset)
+    cells = rows.take(inside).astype(np.int64) * size + columns.take(inside).astype(np.int64)
     highest = np.full(size * size, -np.inf, np.float32)
-    np.maximum.at(highest, rows[inside] * size + columns[inside], heights)
+    np.maximum.at(highest, cells, heights)
     grid = highest.reshape(size, size)
     measured = np.isfinite(grid)
     _fill(grid)
@@ -77,10 +78,12 @@ def _fill(grid: NDArray[np.float32]) -> None:
 
 def _hole_surroundings(grid: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
     """Rows (m,) and columns (m,) of the holes, and their eight neighbours' heights (m, 8), +inf where unmeasured."""
-    rows, columns = np.nonzero(~np.isfinite(grid))
     padded = np.pad(grid, 1, constant_values=np.inf)
     padded[np.isneginf(padded)] = np.inf
-    around = np.stack([padded[rows + 1 + dr, columns + 1 + dc] for dr, dc in _NEIGHBOURS], axis=1)
+    rows, columns = np.nonzero(np.isneginf(grid))
+    width = padded.shape[1]
+    steps = np.array([dr * width + dc for dr, dc in _NEIGHBOURS])
+    around = padded.ravel().take(((rows + 1) * width + columns + 1)[:, None] + steps)
     return rows, columns, around
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from keygrasp.geometry.poses import Array
 from keygrasp.perception.config import cv2
 from keygrasp.perception.heights import sample_linear, smooth_heights
-from keygrasp.perception.outlines import Outline, trace_outlines
+from keygrasp.perception.outlines import Outline, bounding_box, trace_outlines
 from keygrasp.scene import ROWS, TOTAL_ROWS, HeightMap, KeypointKind, Keypoints, Segment
 
 #: Metres by which the height of an outline point is read inside of it, away from the blurred edge.
@@ -96,9 +96,13 @@ def _ridge(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp],
     On the slope beside the ridge the distance grows by one cell a cell; on the ridge it is highest across one of
     the four directions. A ridge found so is at most two cells wide, which the later suppression thins.
     """
-    distance = cv2.distanceTransform(np.pad(mask, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    box = bounding_box(mask)
+    if box is None:
+        return np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32)
+    crop = mask[box]
+    distance = cv2.distanceTransform(np.pad(crop, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     centre = distance[1:-1, 1:-1]
-    ridge = np.zeros(mask.shape, np.bool_)
+    ridge = np.zeros(crop.shape, np.bool_)
     height, width = distance.shape
     for dr, dc in ((0, 1), (1, 0), (1, 1), (1, -1)):
         ahead = distance[1 + dr : height - 1 + dr, 1 + dc : width - 1 + dc]
@@ -106,8 +110,8 @@ def _ridge(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp],
         step = np.float32(np.hypot(dr, dc))
         # Both sides must fall, together by at least one cell: a corner's or a noisy edge's ripple does not.
         ridge |= (centre >= ahead) & (centre >= behind) & (2 * centre - ahead - behind >= 0.9 * step)
-    rows, columns = np.nonzero(ridge & mask)
-    return rows, columns, centre[rows, columns]
+    rows, columns = np.nonzero(ridge & crop)
+    return rows + box[0].start, columns + box[1].start, centre[rows, columns]
 
 
 def _suppress(centres: Array, radii: Array, limit: int) -> list[int]:

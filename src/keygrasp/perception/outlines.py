@@ -51,20 +51,17 @@ def trace_outlines(mask: NDArray[np.bool_], height_map: HeightMap, spacing: floa
     Returns:
         Longest first; empty where the mask is empty.
     """
-    rows = np.flatnonzero(mask.any(axis=1))
-    if len(rows) == 0:
+    box = bounding_box(mask)
+    if box is None:
         return ()
-    columns = np.flatnonzero(mask.any(axis=0))
-    top, left = rows[0] - _MARGIN, columns[0] - _MARGIN
-    crop = np.zeros((rows[-1] - rows[0] + 1 + 2 * _MARGIN, columns[-1] - columns[0] + 1 + 2 * _MARGIN), np.float32)
-    crop[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN] = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    crop = np.pad(mask[box], _MARGIN).astype(np.float32)
     field = cv2.GaussianBlur(crop, (0, 0), _BLUR)
     # A region thinner than the blur would vanish: it keeps its unblurred outline.
     source = field if field.max() > 0.6 else crop
     fine = cv2.resize(source, None, fx=_FINE, fy=_FINE, interpolation=cv2.INTER_LINEAR)
     curves, hierarchy = cv2.findContours((fine > 0.5).astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     gradient = (cv2.Sobel(field, cv2.CV_32F, 1, 0), cv2.Sobel(field, cv2.CV_32F, 0, 1))
-    corner = np.array([top, left], dtype=float)
+    corner = np.array([box[0].start, box[1].start], dtype=float) - _MARGIN
     outlines = []
     for index, curve in enumerate(curves):
         # Fine pixel f has its centre at cell (f + 0.5) / _FINE - 0.5.
@@ -73,6 +70,15 @@ def trace_outlines(mask: NDArray[np.bool_], height_map: HeightMap, spacing: floa
         if outline is not None:
             outlines.append(outline)
     return tuple(sorted(outlines, key=lambda o: -o.length))
+
+
+def bounding_box(mask: NDArray[np.bool_]) -> tuple[slice, slice] | None:
+    """Rows and columns that the mask's cells span; ``None`` where it is empty."""
+    rows = np.flatnonzero(mask.any(axis=1))
+    if len(rows) == 0:
+        return None
+    columns = np.flatnonzero(mask.any(axis=0))
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def _outline(

@@ -16,8 +16,8 @@ from keygrasp.perception.config import PerceptionConfig
 from keygrasp.scene import OverheadView
 
 _MIN_VALID = 200
-_SEARCH_POINTS = 1200
-_REFINE_POINTS = 12_000
+_SEARCH_POINTS = 1000
+_REFINE_POINTS = 4_000
 _ROUNDS = 4
 #: Hypotheses steeper than this against z = 0 aren't tables in any setting; they would be walls.
 _SEARCH_TILT = math.radians(60.0)
@@ -46,20 +46,25 @@ class Plane:
         return np.asarray(points @ self.normal - self.offset)
 
 
-@lru_cache(maxsize=8)
-def _rays(intrinsics: Intrinsics) -> NDArray[np.float32]:
-    """Points (H, W, 3) at depth 1 m; cached, as a camera's model rarely changes."""
-    rays = deproject(np.ones((intrinsics.height, intrinsics.width)), intrinsics).astype(np.float32)
-    rays.setflags(write=False)
-    return rays
+@lru_cache(maxsize=4)
+def _rays(intrinsics: Intrinsics, rotation: bytes) -> NDArray[np.float32]:
+    """Workspace directions (3, H·W) of the pixels at depth 1 m; cached, as a camera rarely moves."""
+    rays = deproject(np.ones((intrinsics.height, intrinsics.width)), intrinsics).reshape(-1, 3)
+    turned = (np.frombuffer(rotation).reshape(3, 3) @ rays.T).astype(np.float32)
+    turned.setflags(write=False)
+    return turned
 
 
 def workspace_points(view: OverheadView) -> NDArray[np.float32]:
-    """Valid pixels as workspace points (N, 3) in metres, in raster order."""
-    valid = np.isfinite(view.depth)
-    pose = view.camera_in_workspace.astype(np.float32)
-    points = _rays(view.intrinsics)[valid] * view.depth[valid][:, None]
-    return np.asarray(points @ pose[:3, :3].T + pose[:3, 3], dtype=np.float32)
+    """Valid pixels as workspace points (3, N) in metres, in raster order; one row a coordinate, for speed."""
+    pose = view.camera_in_workspace.astype(np.float64)
+    rays = _rays(view.intrinsics, pose[:3, :3].tobytes())
+    depth = view.depth.ravel()
+    valid = np.flatnonzero(np.isfinite(depth))
+    points = rays.take(valid, axis=1)
+    points *= depth.take(valid)
+    points += pose[:3, 3:].astype(np.float32)
+    return points
 
 
 def estimate_table(view: OverheadView, config: PerceptionConfig | None = None) -> Plane:
@@ -75,10 +80,11 @@ def estimate_table(view: OverheadView, config: PerceptionConfig | None = None) -
 
 
 def table_of_points(points: NDArray[np.float32], pixels: int, config: PerceptionConfig) -> Plane:
-    """Find the table among workspace points (N, 3) of an image with ``pixels`` pixels; see :func:`estimate_table`."""
-    if len(points) < max(_MIN_VALID, 0.05 * pixels):
+    """Find the table among workspace points (3, N) of an image with ``pixels`` pixels; see :func:`estimate_table`."""
+    valid = points.shape[1]
+    if valid < max(_MIN_VALID, 0.05 * pixels):
         raise ImageError(
-            f"only {len(points)} of {pixels} depth pixels are valid, too few to find the table",
+            f"only {valid} of {pixels} depth pixels are valid, too few to find the table",
             "Check the camera's range and exposure",
         )
     normal, offset = _search(_thin(points, _SEARCH_POINTS), config)
@@ -97,18 +103,19 @@ def table_of_points(points: NDArray[np.float32], pixels: int, config: Perception
 
 
 def _thin(points: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """At most ``count`` points, spread evenly over the image."""
-    if len(points) <= count:
+    """At most ``count`` of the points (3, N), spread evenly over the image."""
+    total = points.shape[1]
+    if total <= count:
         return points
     # The golden ratio's multiples fill [0, 1) evenly and never fall into step with the image's rows.
-    picks = np.modf(np.arange(count) * 0.6180339887498949)[0] * len(points)
-    return np.asarray(points[picks.astype(np.intp)])
+    picks = (np.arange(count) * 0.6180339887498949) % 1.0 * total
+    return np.asarray(points.take(picks.astype(np.intp), axis=1))
 
 
 def _search(points: NDArray[np.float32], config: PerceptionConfig) -> tuple[Array, float]:
     """Best plane through three points, or z = 0; RANSAC (Fischler and Bolles, CACM 24(6), 1981) with a fixed seed."""
-    triples = np.random.default_rng(0).integers(0, len(points), (config.hypotheses, 3))
-    a, b, c = np.moveaxis(points[triples].astype(float), 1, 0)
+    triples = np.random.default_rng(0).integers(0, points.shape[1], (config.hypotheses, 3))
+    a, b, c = np.moveaxis(points.T[triples].astype(float), 1, 0)
     normals = np.cross(b - a, c - a)
     lengths = np.linalg.norm(normals, axis=1)
     good = lengths > 1e-6
@@ -118,9 +125,9 @@ def _search(points: NDArray[np.float32], config: PerceptionConfig) -> tuple[Arra
     level = normals[:, 2] >= math.cos(_SEARCH_TILT)
     normals = np.vstack([[0.0, 0.0, 1.0], normals[level]])
     offsets = np.append(0.0, offsets[level])
-    heights = points @ normals.T.astype(np.float32) - offsets.astype(np.float32)
-    support = np.mean(np.abs(heights) < config.plane_tolerance, axis=0)
-    below = np.mean(heights < -3 * config.plane_tolerance, axis=0)
+    heights = normals.astype(np.float32) @ points - offsets.astype(np.float32)[:, None]
+    support = np.count_nonzero(np.abs(heights) < config.plane_tolerance, axis=1) / points.shape[1]
+    below = np.count_nonzero(heights < -3 * config.plane_tolerance, axis=1) / points.shape[1]
     score = np.where(below <= config.max_below, support, 0.0)
     best = int(np.argmax(score))
     # Three noisy points fit worse than the refined plane will, so the search asks for less support than the result.
@@ -134,19 +141,20 @@ def _refine(points: NDArray[np.float32], normal: Array, offset: float, config: P
     low, high = -1.5 * config.plane_tolerance, 1.5 * config.plane_tolerance
     noise = config.plane_tolerance / 3
     for _ in range(_ROUNDS):
-        heights = points @ normal.astype(np.float32) - np.float32(offset)
-        inliers = points[(heights > low) & (heights < high)].astype(float)
-        if len(inliers) < 3:
+        heights = normal.astype(np.float32) @ points - np.float32(offset)
+        inliers = points[:, (heights > low) & (heights < high)].astype(float)
+        if inliers.shape[1] < 3:
             raise _no_table(0.0, config)
-        centre = inliers.mean(axis=0)
-        _, vectors = np.linalg.eigh((inliers - centre).T @ (inliers - centre))
+        centre = inliers.mean(axis=1, keepdims=True)
+        centred = inliers - centre
+        _, vectors = np.linalg.eigh(centred @ centred.T)
         normal = vectors[:, 0] * (1.0 if vectors[2, 0] >= 0 else -1.0)
-        offset = float(normal @ centre)
-        residuals = inliers @ normal - offset
+        offset = float(normal @ centre[:, 0])
+        residuals = normal @ centred
         noise = max(1.4826 * float(np.median(-residuals[residuals <= 0])), 1e-4)
         # Thin objects hide in the upper tail, so that side is cut closer.
         low, high = -max(3.0 * noise, 5e-4), max(2.0 * noise, 5e-4)
-    support = float(np.mean(np.abs(points @ normal - offset) < max(3 * noise, config.plane_tolerance)))
+    support = float(np.mean(np.abs(normal @ points - offset) < max(3 * noise, config.plane_tolerance)))
     if support < config.min_support:
         raise _no_table(support, config)
     return Plane(normal, offset, math.acos(min(1.0, float(normal[2]))), noise, support)
