@@ -1,0 +1,89 @@
+"""Grasps as (n, 5) arrays of x, y, z, yaw, width, and the surface seen from each grasp's own frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keygrasp.errors import InputError
+from keygrasp.geometry.poses import Array
+from keygrasp.perception.config import cv2
+from keygrasp.scene import HeightMap, PlanarGrasp
+
+#: Columns of a grasp array.
+X, Y, Z, YAW, WIDTH = range(5)
+#: OpenCV's remap takes fewer than 32768 rows.
+_CHUNK = 8192
+
+
+def grasp_array(grasps: Iterable[PlanarGrasp]) -> Array:
+    """Grasps as an array (n, 5) of x, y, z, yaw, width in metres and radians."""
+    return np.array([[g.x, g.y, g.z, g.yaw, g.width] for g in grasps], dtype=float).reshape(-1, 5)
+
+
+def grasps_from_array(array: Array, scores: Array | None = None) -> tuple[PlanarGrasp, ...]:
+    """Grasps of an array (n, 5), with scores (n,) where given."""
+    rows = check_grasps(array)
+    values = np.zeros(len(rows)) if scores is None else np.asarray(scores, dtype=float)
+    if values.shape != (len(rows),):
+        raise InputError(f"{len(rows)} grasps need as many scores, not an array of shape {values.shape}")
+    return tuple(
+        PlanarGrasp(*(float(v) for v in row), score=float(score)) for row, score in zip(rows, values, strict=True)
+    )
+
+
+def check_grasps(array: Array) -> Array:
+    """The array as float64 of shape (n, 5).
+
+    Raises:
+        InputError: If its shape is another or a value isn't finite.
+    """
+    rows = np.asarray(array, dtype=float)
+    if rows.ndim != 2 or rows.shape[1] != 5:
+        raise InputError(f"a grasp array has shape (n, 5), this one has {rows.shape}", "Columns: x, y, z, yaw, width")
+    if not np.all(np.isfinite(rows)):
+        raise InputError("a grasp array must be finite")
+    return rows
+
+
+def sample_local(
+    image: NDArray[np.float32],
+    height_map: HeightMap,
+    grasps: Array,
+    along: Array,
+    across: Array,
+    *,
+    linear: bool = False,
+) -> NDArray[np.float32]:
+    """Values of an image (H, W) on the map's grid at points given in each grasp's frame.
+
+    Args:
+        image: Heights or another quantity on the map's grid.
+        height_map: Gives the grid's place.
+        grasps: (n, 5) grasps.
+        along: (n or 1, m) metres along the closing axis.
+        across: (n or 1, m) metres at a right angle to it (counter-clockwise).
+        linear: Interpolate, instead of taking the nearest cell.
+
+    Returns:
+        (n, m) values; 0 outside of the map.
+    """
+    cos, sin = np.cos(grasps[:, YAW : YAW + 1]), np.sin(grasps[:, YAW : YAW + 1])
+    scale = 1.0 / height_map.cell
+    columns = (grasps[:, X : X + 1] - height_map.origin[0]) * scale + (cos * scale) * along - (sin * scale) * across
+    rows = (grasps[:, Y : Y + 1] - height_map.origin[1]) * scale + (sin * scale) * along + (cos * scale) * across
+    values = np.empty(columns.shape, np.float32)
+    mode = cv2.INTER_LINEAR if linear else cv2.INTER_NEAREST
+    for start in range(0, len(grasps), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        values[part] = cv2.remap(
+            image,
+            columns[part].astype(np.float32),
+            rows[part].astype(np.float32),
+            mode,
+            borderMode=cv2.BORDER_CONSTANT,
+            borderValue=0.0,
+        )
+    return values

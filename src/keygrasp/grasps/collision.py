@@ -1,0 +1,115 @@
+"""Collision of the open gripper with what a height map shows, for many grasps at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keygrasp.geometry.poses import Array
+from keygrasp.grasps.arrays import WIDTH, Z, check_grasps, sample_local
+from keygrasp.perception import smooth_heights
+from keygrasp.perception.config import cv2
+from keygrasp.scene import GripperSpec, HeightMap
+
+#: Heights up to this many metres can be the table's noise and stop no finger.
+TABLE_FLOOR = 0.005
+#: Default metres kept to the surface on every side and below.
+CLEARANCE = 0.003
+_STEP = 0.0025
+_PALM_STEP = 0.005
+
+
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """What lies beneath an open gripper.
+
+    Attributes:
+        fingers: (n,) highest surface in metres beneath the two fingers.
+        palm: (n,) highest surface in metres beneath the palm.
+    """
+
+    fingers: NDArray[np.float32]
+    palm: NDArray[np.float32]
+
+
+class FootprintModel:
+    """Heights beneath gripper poses over one height map; made once, asked often."""
+
+    def __init__(self, height_map: HeightMap, gripper: GripperSpec, clearance: float = CLEARANCE) -> None:
+        self._map = height_map
+        self._gripper = gripper
+        self._clearance = clearance
+        self._heights = smooth_heights(height_map)
+        # The palm is large, so it is sampled coarsely on heights that were spread by one cell before.
+        self._spread = np.asarray(cv2.dilate(self._heights, np.ones((3, 3), np.uint8)), dtype=np.float32)
+        across = gripper.pad_width / 2 + clearance
+        self._finger = _grid(-clearance, gripper.pad_thickness + clearance, across, _STEP)
+        self._palm = _grid(-gripper.palm_along / 2, gripper.palm_along / 2, gripper.palm_across / 2, _PALM_STEP)
+
+    @property
+    def heights(self) -> NDArray[np.float32]:
+        """(H, W) the median-filtered heights that are asked."""
+        return self._heights
+
+    def finger_heights(self, grasps: Array) -> NDArray[np.float32]:
+        """(n,) highest surface beneath the fingers of open grasps (n, 5), each finger widened by the clearance."""
+        outward, across = self._finger
+        right = grasps[:, WIDTH : WIDTH + 1] / 2 + outward[None]
+        along = np.concatenate([right, -right], axis=1)
+        both = np.concatenate([across, across])[None]
+        return np.asarray(sample_local(self._heights, self._map, grasps, along, both).max(axis=1))
+
+    def palm_heights(self, grasps: Array) -> NDArray[np.float32]:
+        """(n,) highest surface beneath the palm of grasps (n, 5)."""
+        along, across = self._palm
+        return np.asarray(sample_local(self._spread, self._map, grasps, along[None], across[None]).max(axis=1))
+
+    def below(self, grasps: Array) -> Footprint:
+        """Both heights of grasps (n, 5)."""
+        return Footprint(self.finger_heights(grasps), self.palm_heights(grasps))
+
+    def lowest_z(self, footprint: Footprint, table_clearance: float) -> Array:
+        """(n,) lowest fingertip height at which neither fingers, palm nor table are touched."""
+        fingers = np.where(footprint.fingers > TABLE_FLOOR, footprint.fingers + self._clearance, table_clearance)
+        palm = footprint.palm - self._gripper.pad_height + self._clearance
+        return np.maximum(np.maximum(fingers, palm), table_clearance).astype(float)
+
+    def clear(self, grasps: Array, footprint: Footprint) -> NDArray[np.bool_]:
+        """(n,) whether grasps with these footprints touch nothing while they descend."""
+        # A hair of tolerance, so that a grasp at exactly lowest_z counts as clear.
+        room = grasps[:, Z] - self._clearance + 1e-6
+        fingers = footprint.fingers <= np.maximum(room, TABLE_FLOOR)
+        palm = footprint.palm <= room + self._gripper.pad_height
+        return np.asarray(fingers & palm & (grasps[:, Z] >= 0.0))
+
+
+def footprint_clear(
+    height_map: HeightMap, grasps: Array, gripper: GripperSpec, clearance: float = CLEARANCE
+) -> NDArray[np.bool_]:
+    """Whether the open gripper can descend without touching anything.
+
+    Args:
+        height_map: Heights above the table; what lies outside of it counts as free table.
+        grasps: (n, 5) x, y, z, yaw, width in metres and radians, workspace frame.
+        gripper: The gripper.
+        clearance: Metres kept to the surface beneath fingers and palm and beside the fingers.
+
+    Returns:
+        (n,) bool. A grasp whose fingertips lie below the table is not clear.
+
+    Raises:
+        InputError: If ``grasps`` has another shape or isn't finite.
+    """
+    rows = check_grasps(grasps)
+    model = FootprintModel(height_map, gripper, clearance)
+    return model.clear(rows, model.below(rows))
+
+
+def _grid(along_low: float, along_high: float, across: float, step: float) -> tuple[Array, Array]:
+    """Flat along and across coordinates of a grid over a rectangle, at most ``step`` apart, corners included."""
+    along = np.linspace(along_low, along_high, int(np.ceil((along_high - along_low) / step - 1e-9)) + 1)
+    sides = np.linspace(-across, across, int(np.ceil(2 * across / step - 1e-9)) + 1)
+    grid = np.meshgrid(along, sides)
+    return grid[0].ravel(), grid[1].ravel()
