@@ -1,0 +1,78 @@
+"""The pictures that ``keygrasp pick`` leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keygrasp.files import atomic_path
+from keygrasp.perception import Perceived
+from keygrasp.scene import GraspPlan, GripperSpec, OverheadView, TrialOutcome
+from keygrasp.sim import World
+from keygrasp.trials.drawing import SceneDrawing, Tile, contact_sheet, depth_picture, draw_scene, outcome_colour
+from keygrasp.trials.drawing_canvas import Image, encode_png
+
+_FRAME_SIZE = (480, 360)
+
+
+class Frames:
+    """Pictures of an execution from beside the table, one where each stage begins.
+
+    Args:
+        world: The world that is looked at.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.tiles: list[Tile] = []
+
+    def take(self, caption: str) -> None:
+        """Take a picture now."""
+        self.tiles.append(Tile(self._world.render_rgb(*_FRAME_SIZE), caption))
+
+
+def write_pictures(
+    folder: Path,
+    view: OverheadView,
+    perceived: Perceived,
+    plan: GraspPlan,
+    outcome: TrialOutcome,
+    frames: Frames,
+    gripper: GripperSpec,
+) -> list[Path]:
+    """Write a picture of each step, all of them on one sheet, and a strip of the execution.
+
+    Returns:
+        Paths of the pictures, the sheet first.
+
+    Raises:
+        StorageError: If one can't be written.
+    """
+    segment = perceived.segments[0] if perceived.segments else None
+    keypoints = perceived.keypoints[0] if perceived.keypoints else None
+    base = {"height_map": perceived.height_map, "segment": segment, "gripper": gripper}
+    steps = {
+        "depth": ("depth image", depth_picture(view)),
+        "keypoints": ("segment and keypoints", draw_scene(SceneDrawing(**base, keypoints=keypoints))),
+        "candidates": (
+            f"{len(plan.candidates)} candidates",
+            draw_scene(SceneDrawing(**base, candidates=plan.candidates)),
+        ),
+    }
+    if len(plan.path) > 1:
+        refined = SceneDrawing(**base, path=plan.path, grasp=plan.grasp)
+        steps["path"] = (f"refined in {len(plan.path) - 1} steps", draw_scene(refined))
+    executed = SceneDrawing(**base, grasp=plan.grasp, outcome=outcome.outcome)
+    steps["grasp"] = (outcome.message or outcome.outcome.value.replace("_", " "), draw_scene(executed))
+    tiles = [Tile(image, caption) for caption, image in steps.values()]
+    tiles[-1] = Tile(tiles[-1].image, tiles[-1].caption, outcome_colour(outcome.outcome))
+    pictures = {"overview": contact_sheet(tiles, columns=3, tile_width=400)}
+    if frames.tiles:
+        pictures["execution"] = contact_sheet(frames.tiles, columns=4, tile_width=360)
+    pictures.update({name: image for name, (_, image) in steps.items()})
+    return [_write(folder / f"{name}.png", image) for name, image in pictures.items()]
+
+
+def _write(path: Path, image: Image) -> Path:
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(encode_png(image))
+    return path

@@ -1,0 +1,182 @@
+"""``keygrasp trials``: many objects, any planners, one report."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from keygrasp.cli import console
+from keygrasp.errors import EXIT_INTERRUPTED, ConfigurationError, InputError, KeygraspError
+
+if TYPE_CHECKING:
+    from keygrasp.trials.config import TrialsConfig
+    from keygrasp.trials.running import Results
+
+#: Folder under which results lie where none is named.
+_DEFAULT_PARENT = Path("keygrasp-results")
+_PICTURES = 12
+
+
+@dataclass(frozen=True)
+class Options:
+    """Try grasp planners on many objects in simulation (protocol KG-1) and report success with 95% intervals.
+
+    The frozen reference planner always runs too, on the same images: it defines the tail and what must be kept. Each
+    finished scene is kept in the results' folder: the same command, or --resume, goes on where a run was stopped.
+    """
+
+    planner: str = "refined"
+    """Planner: refined, geometric, reference, reference-lenient, argmax, cem, climb, centroid, random or oracle."""
+    planners: tuple[str, ...] = ()
+    """Several planners instead of one."""
+    objects: int = 300
+    """How many objects of the split."""
+    rule: Literal["E", "A", "none"] = "E"
+    """Scaling rule: E (middle side 10 cm), A (smallest side 4 cm, easy) or none."""
+    split: Literal["train", "validation", "test"] = "test"
+    """Which objects of the embedded set."""
+    source: Literal["embedded", "ycb", "dexnet"] = "embedded"
+    """Where objects come from; only the embedded set has splits."""
+    names: tuple[str, ...] = ()
+    """Objects by name instead of by split."""
+    robot: Literal["gripper", "ur5"] = "gripper"
+    """Who executes: a free gripper (fast) or a UR5."""
+    seed: int = 0
+    """Evaluation seed: poses and camera noise follow from it."""
+    poses: int = 1
+    """Scenes with each object."""
+    attempts: int = 3
+    """Most attempts in the up-to-three trials; 1 leaves them out."""
+    robust: bool = True
+    """Also execute each grasp ten times with perturbations."""
+    workers: int = 0
+    """Worker processes; 0 is one a core."""
+    weights: console.OptionalPath = None
+    """Weights of the refiner and of the controls that share its network, instead of those that come with it."""
+    json: console.OptionalPath = None
+    """Also write the figures to this file."""
+    report: console.OptionalPath = None
+    """Folder of the results, instead of a new one under keygrasp-results/."""
+    pictures: int = _PICTURES
+    """Most pictures of failures of each planner in the report."""
+    resume: console.OptionalPath = None
+    """Go on with the run of this folder; its own settings are used."""
+
+
+def run(argv: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    options = console.parse(Options, argv, command="trials")
+    if options.pictures < 0:
+        raise InputError(f"--pictures must be at least 0, not {options.pictures}")
+    config, folder = _resumed(options) if options.resume is not None else _fresh(options)
+    console.writable_folder(folder)
+    return _run(options, config, folder)
+
+
+def _fresh(options: Options) -> tuple[TrialsConfig, Path]:
+    from keygrasp.trials.config import TrialsConfig
+    from keygrasp.trials.journal import config_hash
+
+    names = options.planners or (options.planner,)
+    config = TrialsConfig(
+        planners=tuple(_spec(name, options.weights) for name in dict.fromkeys(names)),
+        objects=options.objects,
+        rule=options.rule,
+        split=options.split,
+        source=options.source,
+        names=options.names,
+        robot=options.robot,
+        seed=options.seed,
+        poses=options.poses,
+        up_to=options.attempts,
+        robust=options.robust,
+        workers=options.workers,
+    )
+    label = f"{options.split}-{options.rule}-{options.robot}-seed{options.seed}-{config_hash(config.identity())[:8]}"
+    return config, options.report or _DEFAULT_PARENT / label
+
+
+def _spec(name: str, weights: Path | None) -> Any:
+    from keygrasp.trials.planners import FACTORIES, planner_spec
+
+    if weights is None or not FACTORIES.get(name, "").startswith("keygrasp.refine."):
+        return planner_spec(name)
+    if not weights.exists():
+        raise InputError(f"there are no weights at {weights}", "Check --weights, or make some with 'keygrasp train'")
+    return planner_spec(name, weights=str(weights))
+
+
+def _resumed(options: Options) -> tuple[TrialsConfig, Path]:
+    from keygrasp.trials.report_reading import JOURNAL_FILE, config_of, read_journal
+
+    folder = options.resume
+    if folder is None or options.report is not None:
+        raise ConfigurationError("--resume and --report name the same thing", "Give one of them")
+    journal = folder / JOURNAL_FILE
+    identity, _ = read_journal(journal)
+    return dataclasses.replace(config_of(identity, str(journal)), workers=options.workers), folder
+
+
+def _run(options: Options, config: TrialsConfig, folder: Path) -> int:
+    """Run, show progress, and report whatever was done, after Ctrl-C too."""
+    from keygrasp.cli.trials_progress import TrialsProgress
+    from keygrasp.trials.report_reading import JOURNAL_FILE
+    from keygrasp.trials.running import run_trials
+
+    journal = folder / JOURNAL_FILE
+    try:
+        with TrialsProgress([spec.name for spec in config.planners]) as progress:
+            results = run_trials(config, progress.update, journal=journal)
+    except KeyboardInterrupt:
+        return _stopped(options, config, folder)
+    _finish(options, results, folder)
+    return 0
+
+
+def _finish(options: Options, results: Results, folder: Path) -> None:
+    from keygrasp.cli.trials_progress import drawing_progress
+    from keygrasp.cli.trials_table import print_summary
+    from keygrasp.files import write_json
+    from keygrasp.trials.report import write_report
+
+    summary = results.summary()
+    if options.json is not None:
+        chosen = summary["planners"][_main_planner(results)]
+        write_json(options.json, {**chosen, **summary})
+    out = console.output()
+    print_summary(out, summary)
+    with drawing_progress() as on_scene:
+        page = write_report(results, folder, pictures=options.pictures, on_scene=on_scene)
+    out.print(f"\nreport: {page}", soft_wrap=True)
+    if options.json is not None:
+        out.print(f"figures: {options.json}", soft_wrap=True)
+
+
+def _main_planner(results: Results) -> str:
+    """The planner whose figures stand at the top of the JSON file: the first beside the reference."""
+    names = [spec.name for spec in results.config.planners]
+    return next((name for name in names if name != "reference"), names[0])
+
+
+def _stopped(options: Options, config: TrialsConfig, folder: Path) -> int:
+    """After Ctrl-C: say what is kept, and show the figures of it."""
+    from keygrasp.cli.trials_table import print_summary
+    from keygrasp.provenance import provenance
+    from keygrasp.trials.report_reading import JOURNAL_FILE, read_journal
+    from keygrasp.trials.running import Results
+
+    notes = console.progress_output()
+    total = len(config.scenes())
+    try:
+        _, records = read_journal(folder / JOURNAL_FILE)
+    except KeygraspError:
+        records = ()
+    done = len({record.scene for record in records})
+    if done:
+        results = Results(config, records, 0.0, provenance(config.seed))
+        print_summary(console.output(), results.summary())
+    notes.print(f"keygrasp: stopped after {done} of {total} scenes; they are kept in {folder}", soft_wrap=True)
+    notes.print(f"  Go on with: keygrasp trials --resume {folder}", soft_wrap=True)
+    return EXIT_INTERRUPTED
