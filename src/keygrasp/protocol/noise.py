@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keygrasp.errors import ImageError
-from keygrasp.protocol.constants import PROTOCOL, KG1
+from keygrasp.protocol.constants import KG1, PROTOCOL
 
 
 def camera_noise(

@@ -72,8 +72,8 @@ class ReferencePlanner:
         view: OverheadView,
         gripper: GripperSpec,
         *,
-        rng: np.random.Generator,  # noqa: ARG002 - nothing here is random
-        attempts: tuple[Attempt, ...] = (),  # noqa: ARG002 - every image is judged alone
+        rng: np.random.Generator,
+        attempts: tuple[Attempt, ...] = (),
     ) -> GraspPlan:
         """Plan on one image; see :meth:`keygrasp.scene.Planner.plan`. Earlier attempts are not looked at."""
         start = time.perf_counter()
@@ -94,8 +94,13 @@ class ReferencePlanner:
         centroid = _xy(rows.mean(), columns.mean())
         distance = np.linalg.norm(grasps[:, :2] - centroid, axis=1)
         order = np.argsort(distance, kind="stable")[:_MAX_CANDIDATES]
-        candidates = tuple(PlanarGrasp(*grasps[i], score=-float(distance[i])) for i in order)
+        candidates = tuple(_planar(grasps[i], -float(distance[i])) for i in order)
         return GraspPlan(candidates[0], candidates, rejections, timings_ms=_elapsed(start))
+
+
+def _planar(row: Array, score: float) -> PlanarGrasp:
+    x, y, z, yaw, width = row.tolist()
+    return PlanarGrasp(x, y, z, yaw, width, score)
 
 
 def _elapsed(start: float) -> dict[str, float]:

@@ -1,0 +1,117 @@
+"""What a run of trials is asked to do, and the scenes that follow from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import keygrasp
+from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.objects import Catalog, Rule, Source, split
+from keygrasp.protocol import PROTOCOL, RobotName, SceneSpec
+from keygrasp.trials.planners import PlannerSpec, planner_spec
+
+SplitName = Literal["train", "validation", "test"]
+
+
+@dataclass(frozen=True)
+class TrialsConfig:
+    """One run: every planner acts on the same images of the same scenes.
+
+    Attributes:
+        planners: Who is tried; ``reference`` is added where it is missing, since it defines ``tail`` and ``kept``.
+        objects: How many objects; a part of a split is drawn evenly and is the same for every seed.
+        rule: Scaling rule of KG-1.
+        split: Which objects, where the source is ``embedded``.
+        source: Where objects come from; other sources than ``embedded`` have no splits.
+        names: Objects by name instead of by split.
+        robot: Which robot executes.
+        seed: Evaluation seed: poses, noise and the planners' randomness follow from it.
+        poses: Scenes with each object.
+        up_to: Most attempts in the up-to trials; 1 leaves them out.
+        robust: Whether each grasp is also executed ten times with perturbations.
+        workers: Worker processes; 0 means one a core.
+        timeout_s: A scene that takes longer in seconds counts as hung.
+    """
+
+    planners: tuple[PlannerSpec, ...] = (planner_spec("reference"),)
+    objects: int = 300
+    rule: Rule = "E"
+    split: SplitName = "test"
+    source: Source = "embedded"
+    names: tuple[str, ...] = ()
+    robot: RobotName = "gripper"
+    seed: int = 0
+    poses: int = 1
+    up_to: int = PROTOCOL.attempts
+    robust: bool = True
+    workers: int = 0
+    timeout_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("objects", 1), ("poses", 1), ("up_to", 1), ("workers", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ConfigurationError(f"trials: {name} must be at least {least}, not {getattr(self, name)}")
+        if not self.timeout_s > 0:
+            raise ConfigurationError(f"trials: timeout_s must be positive, not {self.timeout_s}")
+        for name, allowed in (("rule", Rule), ("split", SplitName), ("source", Source), ("robot", RobotName)):
+            if getattr(self, name) not in get_args(allowed):
+                known = ", ".join(get_args(allowed))
+                raise ConfigurationError(f"trials: {name} is {getattr(self, name)!r}", f"Choose one of {known}")
+        if all(spec.name != "reference" for spec in self.planners):
+            object.__setattr__(self, "planners", (planner_spec("reference"), *self.planners))
+        labels = [spec.name for spec in self.planners]
+        if len(set(labels)) < len(labels):
+            raise ConfigurationError(f"trials: planner names must differ: {', '.join(labels)}", "Rename one of them")
+        reference = next(spec for spec in self.planners if spec.name == "reference")
+        if reference != planner_spec("reference"):
+            raise ConfigurationError("trials: 'reference' is frozen and takes no options", "Give the other a new name")
+
+    @property
+    def processes(self) -> int:
+        """Worker processes that will be started."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+    def identity(self) -> dict[str, Any]:
+        """All that results depend on, JSON-ready: equal identities give equal results."""
+        data = dataclasses.asdict(self)
+        for name in ("workers", "timeout_s"):
+            del data[name]
+        data["planners"] = [spec.fingerprint() for spec in self.planners]
+        data["names"] = list(self.names)
+        return {"protocol": PROTOCOL.name, "version": keygrasp.__version__, **data}
+
+    def scenes(self) -> tuple[SceneSpec, ...]:
+        """The scenes, in the order of their indices.
+
+        Raises:
+            InputError: If there are fewer objects than asked for.
+        """
+        names = self.names or (split(self.split) if self.source == "embedded" else Catalog().names(self.source))
+        if self.names:
+            chosen = list(self.names)
+        else:
+            if self.objects > len(names):
+                where = f"split '{self.split}'" if self.source == "embedded" else f"source '{self.source}'"
+                raise InputError(
+                    f"{self.objects} objects were asked for, but {where} has {len(names)}",
+                    "Ask for fewer objects, or for several poses of each",
+                )
+            chosen = sorted(sorted(names, key=_digest)[: self.objects])
+        return tuple(
+            SceneSpec(name, self.rule, scene_seed(self.seed, name, pose), self.source)
+            for pose in range(self.poses)
+            for name in chosen
+        )
+
+
+def scene_seed(seed: int, name: str, pose: int) -> int:
+    """Seed (48 bits) of one scene: the same on every machine and in every process."""
+    return int(_digest(f"{seed}/{name}/{pose}")[:12], 16)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,144 @@
+"""What a worker does with one scene: every planner plans on the same image and acts on the same start."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keygrasp.errors import KeygraspError, MissingExtraError, StorageError
+from keygrasp.protocol import PROTOCOL, Perturbation, Scene, SceneError, SceneSpec, build_scene
+from keygrasp.scene import Attempt, GraspPlan, Outcome, OverheadView, PlanarGrasp, Planner, TrialOutcome
+from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner
+from keygrasp.trials.records import AttemptRecord, TrialRecord, attempt_record
+
+Json = dict[str, Any]
+
+# Streams of randomness of one scene; planners draw from their own, so that none depends on who else is in the run.
+_PLANNING, _CAMERA, _ROBUSTNESS = 1, 2, 3
+
+
+def build(setup: Json) -> Callable[[Json], Json]:
+    """Handler of :func:`keygrasp.trials.pool.run_tasks`: ``setup`` has planners, robot, up_to and robust."""
+    planners = [build_planner(PlannerSpec(**data)) for data in setup["planners"]]
+
+    def do(task: Json) -> Json:
+        records = run_scene(
+            task["scene"], SceneSpec(**task["spec"]), planners, setup["robot"], setup["up_to"], setup["robust"]
+        )
+        return {"records": [record.to_json() for record in records]}
+
+    return do
+
+
+def run_scene(
+    index: int, spec: SceneSpec, planners: list[Planner | ScenePlanner], robot: str, up_to: int, robust: bool
+) -> list[TrialRecord]:
+    """Try every planner on one scene; one record each, in the planners' order."""
+    start = time.perf_counter()
+    common: Json = {
+        "scene": index,
+        "object_name": spec.object_name,
+        "rule": spec.rule,
+        "source": spec.source,
+        "seed": spec.seed,
+        "robot": robot,
+    }
+    try:
+        scene = build_scene(spec, robot)
+    except SceneError as error:
+        return [
+            TrialRecord(**common, category="", planner=planner.name, scene_fault=str(error)) for planner in planners
+        ]
+    with scene:
+        common.update(category=scene.prepared.category, build_s=time.perf_counter() - start)
+        return [_run_planner(scene, planner, up_to, robust, common) for planner in planners]
+
+
+def _run_planner(scene: Scene, planner: Planner | ScenePlanner, up_to: int, robust: bool, common: Json) -> TrialRecord:
+    scene.reset()
+    try:
+        attempts, start_grasp = _attempts(scene, planner, up_to)
+    except (StorageError, MissingExtraError):
+        raise
+    except Exception as error:
+        text = str(error) if isinstance(error, KeygraspError) else f"{type(error).__name__}: {error}"
+        return TrialRecord(**common, planner=planner.name, fault=f"the planner raised {text}")
+    successes = trials = 0
+    if robust and start_grasp is not None:
+        trials = PROTOCOL.robust_trials
+        scene.reset()
+        successes = robust_successes(scene, start_grasp, _stream(scene.spec.seed, _ROBUSTNESS))
+    return TrialRecord(
+        **common,
+        planner=planner.name,
+        attempts=tuple(attempts),
+        robust_successes=successes,
+        robust_trials=trials,
+    )
+
+
+def robust_successes(scene: Scene, grasp: PlanarGrasp, rng: np.random.Generator) -> int:
+    """Successes of KG-1's ten perturbed executions; the same perturbations for equal states of ``rng``."""
+    perturbations = [Perturbation.sample(rng) for _ in range(PROTOCOL.robust_trials)]
+    return sum(scene.execute(grasp, perturbation).success for perturbation in perturbations)
+
+
+def _attempts(
+    scene: Scene, planner: Planner | ScenePlanner, up_to: int
+) -> tuple[list[AttemptRecord], PlanarGrasp | None]:
+    """Plan and execute until success, at most ``up_to`` times; also the grasp of the first attempt."""
+    records: list[AttemptRecord] = []
+    history: list[Attempt] = []
+    first: PlanarGrasp | None = None
+    planning = _stream(scene.spec.seed, _PLANNING, planner.name)
+    camera = _stream(scene.spec.seed, _CAMERA, planner.name)
+    view: OverheadView | None = scene.view
+    for number in range(up_to):
+        if number > 0:
+            view = scene.again(camera)
+            if view is None:
+                lost = TrialOutcome(Outcome.NO_GRASP, message=scene.lost_reason)
+                records.append(attempt_record(GraspPlan(None), 0.0, lost, 0.0))
+                break
+        assert view is not None  # noqa: S101 - tells the type checker what the lines above ensure
+        record, attempt = _attempt(scene, planner, view, planning, tuple(history))
+        records.append(record)
+        if number == 0 and attempt is not None:
+            first = attempt.grasp
+        if attempt is not None:
+            history.append(attempt)
+        if record.success:
+            break
+    return records, first
+
+
+def _attempt(
+    scene: Scene,
+    planner: Planner | ScenePlanner,
+    view: OverheadView,
+    rng: np.random.Generator,
+    history: tuple[Attempt, ...],
+) -> tuple[AttemptRecord, Attempt | None]:
+    start = time.perf_counter()
+    if isinstance(planner, ScenePlanner):
+        plan = planner.plan_in_scene(scene, rng=rng)
+    else:
+        plan = planner.plan(view, scene.robot.gripper, rng=rng, attempts=history)
+    planned = time.perf_counter()
+    plan_ms = 1e3 * (planned - start)
+    if plan.grasp is None:
+        outcome = TrialOutcome(Outcome.NO_GRASP, message=f"no grasp: {plan.reason or 'no reason given'}")
+        return attempt_record(plan, plan_ms, outcome, 0.0), None
+    outcome = scene.execute(plan.grasp)
+    record = attempt_record(plan, plan_ms, outcome, time.perf_counter() - planned)
+    return record, Attempt(plan.grasp, outcome)
+
+
+def _stream(seed: int, purpose: int, label: str = "") -> np.random.Generator:
+    """A stream of randomness that depends on the scene, its purpose and a planner's name only."""
+    digest = int.from_bytes(hashlib.sha256(label.encode()).digest()[:4], "big")
+    return np.random.default_rng([seed, purpose, digest])
