@@ -30,7 +30,8 @@ def grasps_from_array(array: Array, scores: Array | None = None) -> tuple[Planar
     if values.shape != (len(rows),):
         raise InputError(f"{len(rows)} grasps need as many scores, not an array of shape {values.shape}")
     return tuple(
-        PlanarGrasp(*(float(v) for v in row), score=float(score)) for row, score in zip(rows, values, strict=True)
+        PlanarGrasp(float(x), float(y), float(z), float(yaw), float(width), float(score))
+        for (x, y, z, yaw, width), score in zip(rows, values, strict=True)
     )
 
 
@@ -70,18 +71,26 @@ def sample_local(
     Returns:
         (n, m) values; 0 outside of the map.
     """
-    cos, sin = np.cos(grasps[:, YAW : YAW + 1]), np.sin(grasps[:, YAW : YAW + 1])
+    # Single precision is exact to a thousandth of a cell here, and halves the time.
     scale = 1.0 / height_map.cell
-    columns = (grasps[:, X : X + 1] - height_map.origin[0]) * scale + (cos * scale) * along - (sin * scale) * across
-    rows = (grasps[:, Y : Y + 1] - height_map.origin[1]) * scale + (sin * scale) * along + (cos * scale) * across
+    cos = (scale * np.cos(grasps[:, YAW : YAW + 1])).astype(np.float32)
+    sin = (scale * np.sin(grasps[:, YAW : YAW + 1])).astype(np.float32)
+    middle = ((grasps[:, [X, Y]] - height_map.origin) * scale).astype(np.float32)
+    along, across = along.astype(np.float32), across.astype(np.float32)
+    columns = cos * along
+    columns -= sin * across
+    columns += middle[:, :1]
+    rows = sin * along
+    rows += cos * across
+    rows += middle[:, 1:]
     values = np.empty(columns.shape, np.float32)
     mode = cv2.INTER_LINEAR if linear else cv2.INTER_NEAREST
     for start in range(0, len(grasps), _CHUNK):
         part = slice(start, start + _CHUNK)
         values[part] = cv2.remap(
             image,
-            columns[part].astype(np.float32),
-            rows[part].astype(np.float32),
+            columns[part],
+            rows[part],
             mode,
             borderMode=cv2.BORDER_CONSTANT,
             borderValue=0.0,

@@ -17,8 +17,8 @@ from keygrasp.scene import GripperSpec, HeightMap
 TABLE_FLOOR = 0.005
 #: Default metres kept to the surface on every side and below.
 CLEARANCE = 0.003
-_STEP = 0.0025
-_PALM_STEP = 0.005
+#: Cells by which heights are spread before a rectangle is asked: samples can then lie as far apart as twice that.
+_FINGER_SPREAD, _PALM_SPREAD = 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,13 @@ class FootprintModel:
         self._gripper = gripper
         self._clearance = clearance
         self._heights = smooth_heights(height_map)
-        # The palm is large, so it is sampled coarsely on heights that were spread by one cell before.
-        self._spread = np.asarray(cv2.dilate(self._heights, np.ones((3, 3), np.uint8)), dtype=np.float32)
+        self._beneath_finger = _spread(self._heights, _FINGER_SPREAD)
+        self._beneath_palm = _spread(self._heights, _PALM_SPREAD)
         across = gripper.pad_width / 2 + clearance
-        self._finger = _grid(-clearance, gripper.pad_thickness + clearance, across, _STEP)
-        self._palm = _grid(-gripper.palm_along / 2, gripper.palm_along / 2, gripper.palm_across / 2, _PALM_STEP)
+        reach = _FINGER_SPREAD * height_map.cell
+        self._finger = _grid(-clearance, gripper.pad_thickness + clearance, across, reach)
+        reach = _PALM_SPREAD * height_map.cell
+        self._palm = _grid(-gripper.palm_along / 2, gripper.palm_along / 2, gripper.palm_across / 2, reach)
 
     @property
     def heights(self) -> NDArray[np.float32]:
@@ -59,12 +61,12 @@ class FootprintModel:
         right = grasps[:, WIDTH : WIDTH + 1] / 2 + outward[None]
         along = np.concatenate([right, -right], axis=1)
         both = np.concatenate([across, across])[None]
-        return np.asarray(sample_local(self._heights, self._map, grasps, along, both).max(axis=1))
+        return np.asarray(sample_local(self._beneath_finger, self._map, grasps, along, both).max(axis=1))
 
     def palm_heights(self, grasps: Array) -> NDArray[np.float32]:
         """(n,) highest surface beneath the palm of grasps (n, 5)."""
         along, across = self._palm
-        return np.asarray(sample_local(self._spread, self._map, grasps, along[None], across[None]).max(axis=1))
+        return np.asarray(sample_local(self._beneath_palm, self._map, grasps, along[None], across[None]).max(axis=1))
 
     def below(self, grasps: Array) -> Footprint:
         """Both heights of grasps (n, 5)."""
@@ -74,7 +76,7 @@ class FootprintModel:
         """(n,) lowest fingertip height at which neither fingers, palm nor table are touched."""
         fingers = np.where(footprint.fingers > TABLE_FLOOR, footprint.fingers + self._clearance, table_clearance)
         palm = footprint.palm - self._gripper.pad_height + self._clearance
-        return np.maximum(np.maximum(fingers, palm), table_clearance).astype(float)
+        return np.asarray(np.maximum(np.maximum(fingers, palm), table_clearance), dtype=float)
 
     def clear(self, grasps: Array, footprint: Footprint) -> NDArray[np.bool_]:
         """(n,) whether grasps with these footprints touch nothing while they descend."""
@@ -107,9 +109,20 @@ def footprint_clear(
     return model.clear(rows, model.below(rows))
 
 
-def _grid(along_low: float, along_high: float, across: float, step: float) -> tuple[Array, Array]:
-    """Flat along and across coordinates of a grid over a rectangle, at most ``step`` apart, corners included."""
-    along = np.linspace(along_low, along_high, int(np.ceil((along_high - along_low) / step - 1e-9)) + 1)
-    sides = np.linspace(-across, across, int(np.ceil(2 * across / step - 1e-9)) + 1)
+def _spread(heights: NDArray[np.float32], cells: int) -> NDArray[np.float32]:
+    """Highest value within ``cells`` cells of each cell, diagonals included."""
+    kernel = np.ones((2 * cells + 1, 2 * cells + 1), np.uint8)
+    return np.asarray(cv2.dilate(heights, kernel), dtype=np.float32)
+
+
+def _grid(along_low: float, along_high: float, across: float, reach: float) -> tuple[Array, Array]:
+    """Flat along and across coordinates of samples that together see a rectangle.
+
+    Each sees ``reach`` metres around it, so the outermost lie that far inside, and neighbours twice that far apart.
+    """
+    inset = min(reach, (along_high - along_low) / 2, across)
+    low, high, side = along_low + inset, along_high - inset, across - inset
+    along = np.linspace(low, high, int(np.ceil((high - low) / (2 * reach) - 1e-9)) + 1)
+    sides = np.linspace(-side, side, int(np.ceil(side / reach - 1e-9)) + 1)
     grid = np.meshgrid(along, sides)
     return grid[0].ravel(), grid[1].ravel()

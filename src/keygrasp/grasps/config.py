@@ -37,7 +37,7 @@ class GeneratorConfig:
     min_grip: float = 0.005
     levels: int = 4
     spacing: float = 0.005
-    pairs: int = 80
+    pairs: int = 50
     lifts: tuple[float, ...] = (0.005, 0.010, 0.016)
     apart: float = 0.008
     turned: float = 0.3

@@ -16,8 +16,8 @@ from keygrasp.geometry.poses import Array
 from keygrasp.grasps.arrays import WIDTH, YAW, X, Y, Z, sample_local
 from keygrasp.scene import GripperSpec, HeightMap, Segment
 
-_STEP = 0.00125
-_ROWS = 9
+_STEP = 0.0015
+_ROWS = 5
 #: Surface this many metres above the fingertips counts as between the pads.
 _ABOVE_TIPS = 0.001
 #: Outline within this many metres of the outermost point is touched too (the noise of one cell).
@@ -73,7 +73,7 @@ def predict_contacts(
         gripper: Gives the pads' size.
     """
     half = int(np.ceil(gripper.max_opening / 2 / _STEP))
-    along = np.arange(-half, half + 1) * _STEP
+    along: Array = np.arange(-half, half + 1, dtype=float) * _STEP
     across = np.linspace(-gripper.pad_width / 2, gripper.pad_width / 2, _ROWS)
     grid_along, grid_across = np.tile(along, _ROWS)[None], np.repeat(across, len(along))[None]
     surface = sample_local(heights, height_map, grasps, grid_along, grid_across, linear=True)
@@ -81,7 +81,7 @@ def predict_contacts(
     tips = grasps[:, Z].astype(np.float32)[:, None, None]
     between = np.abs(along)[None] <= grasps[:, WIDTH : WIDTH + 1] / 2
     solid = (surface > tips + np.float32(_ABOVE_TIPS)) & between[:, None, :]
-    filled = solid.any(axis=2)
+    filled = np.asarray(solid.any(axis=2))
     last = len(along) - 1
     right_at = last - np.argmax(solid[:, :, ::-1], axis=2)
     left_at = np.argmax(solid, axis=2)
@@ -91,7 +91,7 @@ def predict_contacts(
     ]
     touched = sides[0].touched & sides[1].touched
     return Contacts(
-        found=filled.any(axis=1),
+        found=np.asarray(filled.any(axis=1)),
         right=along[np.maximum(sides[0].outermost, 0)],
         left=-along[np.maximum(sides[1].outermost, 0)],
         patch=np.stack([s.touched.mean(axis=1) for s in sides], axis=1),
