@@ -113,16 +113,16 @@ def build(venv: Path, distribution: str | None, workspace: Path = WORKSPACE) -> 
     if stamp.exists() and stamp.read_text() == digest:
         return False
     stamp.unlink(missing_ok=True)
-    skipped = ["--packages-skip", *STAND_INS] if distribution else []
+    python = venv / "bin/python"
+    command: list[str | Path] = [python, "-m", "colcon", "--log-base", workspace / "log", "build", "--symlink-install"]
+    for option, folder in (("base-paths", "src"), ("build-base", "build"), ("install-base", "install")):
+        command += [f"--{option}", workspace / folder]
+    if distribution:
+        command += ["--packages-skip", *STAND_INS]
+    command += ["--event-handlers", "console_direct+"]
+    command += ["--cmake-args", "-DBUILD_TESTING=OFF", f"-DPython3_EXECUTABLE={python}"]
     with Step("building the ROS 2 workspace"):
-        run(
-            [venv / "bin/python", "-m", "colcon", "--log-base", workspace / "log", "build"]
-            + ["--base-paths", workspace / "src", "--build-base", workspace / "build"]
-            + ["--install-base", workspace / "install", "--symlink-install", "--event-handlers", "console_direct+"]
-            + skipped
-            + ["--cmake-args", "-DBUILD_TESTING=OFF", f"-DPython3_EXECUTABLE={venv / 'bin/python'}"],
-            "If a package moved or vanished, `make clean` and `make setup` build from nothing.",
-            build_environment(venv, distribution),
-        )
+        remedy = "If a package was renamed or removed, `make clean` and then `make setup` build from nothing."
+        run(command, remedy, build_environment(venv, distribution))
     stamp.write_text(digest)
     return True

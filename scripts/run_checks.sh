@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every check to the end, shows the output of those that fail, and exits with 1 if any did. Changes nothing.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 failed=0
 check() {
@@ -19,6 +19,6 @@ check ruff check .
 check ruff format --check .
 check mypy
 check codespell
-check shellcheck --external-sources scripts/*.sh .ci/run
+check shellcheck --external-sources scripts/*.sh docker/*.sh .ci/run
 check hadolint docker/*.Dockerfile
 exit "$failed"
