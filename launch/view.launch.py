@@ -1,0 +1,13 @@
+"""RViz on a running graph: ``ros2 launch keygrasp_bringup view.launch.py``."""
+
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchDescription
+from launch_ros.actions import Node
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Start RViz with the project's view."""
+    view = Path(get_package_share_directory("keygrasp_bringup")) / "rviz" / "keygrasp.rviz"
+    return LaunchDescription([Node(package="rviz2", executable="rviz2", arguments=["-d", str(view)], output="screen")])

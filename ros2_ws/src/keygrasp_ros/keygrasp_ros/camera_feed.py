@@ -1,0 +1,68 @@
+"""Depth images paired with their camera models, from any camera."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+from keygrasp_ros.topics import DEPTH, DEPTH_INFO
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from sensor_msgs.msg import CameraInfo, Image
+
+Pair = tuple[Image, CameraInfo]
+#: Unpaired messages that are kept while their partners are on the way.
+_KEPT = 8
+
+
+class CameraFeed:
+    """Pairs images and camera_infos by stamp; keeps the newest pair.
+
+    Args:
+        node: Node that subscribes.
+        on_pair: Called with each pair, on an executor's thread.
+    """
+
+    def __init__(self, node: Node, on_pair: Callable[[Image, CameraInfo], None] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._waiting: tuple[OrderedDict[tuple[int, int], object], ...] = (OrderedDict(), OrderedDict())
+        self._on_pair = on_pair
+        self._latest: Pair | None = None
+        self._counts = [0, 0]
+        group = ReentrantCallbackGroup()
+        for side, topic in enumerate((DEPTH, DEPTH_INFO)):
+            node.create_subscription(
+                topic.type, topic.name, lambda message, side=side: self._take(side, message), topic.qos, callback_group=group
+            )
+
+    @property
+    def latest(self) -> Pair | None:
+        """The newest pair, ``None`` before the first."""
+        with self._lock:
+            return self._latest
+
+    def complaint(self) -> str:
+        """What is missing, in words, for who waits in vain for a new pair."""
+        with self._lock:
+            images, infos = self._counts
+        if images == 0:
+            return f"no depth image on '{DEPTH.name}'"
+        if infos == 0:
+            return f"depth images, but no camera_info on '{DEPTH_INFO.name}'"
+        return "no new depth image whose camera_info has the same stamp"
+
+    def _take(self, side: int, message: Image | CameraInfo) -> None:
+        stamp = (message.header.stamp.sec, message.header.stamp.nanosec)
+        with self._lock:
+            self._counts[side] += 1
+            partner = self._waiting[1 - side].pop(stamp, None)
+            if partner is None:
+                self._waiting[side][stamp] = message
+                while len(self._waiting[side]) > _KEPT:
+                    self._waiting[side].popitem(last=False)
+                return
+            pair = (message, partner) if side == 0 else (partner, message)
+            self._latest = pair
+        if self._on_pair is not None:
+            self._on_pair(*pair)

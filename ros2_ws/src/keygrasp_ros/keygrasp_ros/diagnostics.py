@@ -1,0 +1,63 @@
+"""What a node did and how long it took, on ``/diagnostics`` at 1 Hz."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+
+from keygrasp_ros.topics import DIAGNOSTICS
+
+_WINDOW = 500
+
+
+class Monitor:
+    """Counts answers, faults and latencies of one node.
+
+    Args:
+        node: Node that publishes.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._lock = threading.Lock()
+        self._milliseconds: deque[float] = deque(maxlen=_WINDOW)
+        self._answers = 0
+        self._faults = 0
+        self._last_fault = ""
+        self._publisher = node.create_publisher(DIAGNOSTICS.type, DIAGNOSTICS.name, DIAGNOSTICS.qos)
+        node.create_timer(1.0, self._publish)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count what happens inside as one answer, with its latency."""
+        start = time.perf_counter()
+        yield
+        with self._lock:
+            self._answers += 1
+            self._milliseconds.append((time.perf_counter() - start) * 1e3)
+
+    def fault(self, text: str) -> None:
+        """Count and log something that went wrong."""
+        self._node.get_logger().warning(text, throttle_duration_sec=1.0)
+        with self._lock:
+            self._faults += 1
+            self._last_fault = text
+
+    def _publish(self) -> None:
+        with self._lock:
+            times = np.array(self._milliseconds) if self._milliseconds else np.zeros(1)
+            values = {"answers": self._answers, "faults": self._faults, "last_fault": self._last_fault}
+        values |= {f"p{q}_ms": f"{np.percentile(times, q):.1f}" for q in (50, 99)}
+        status = DiagnosticStatus(level=DiagnosticStatus.OK, name=self._node.get_fully_qualified_name())
+        status.message = "running"
+        status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(message)

@@ -1,0 +1,66 @@
+"""Node: perceived scene or depth image → grasps, best first."""
+
+from __future__ import annotations
+
+from keygrasp.grasps import GeneratorConfig, GraspGenerator
+from keygrasp.perception import Perceived
+from keygrasp.scene import GraspPlan, GripperSpec
+from keygrasp_interfaces.msg import Target
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+
+from keygrasp_ros.conversions import plan_message
+from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.markers import candidate_markers, poses
+from keygrasp_ros.parameters import GRIPPER, fill, from_dataclass, reader
+from keygrasp_ros.running import node_main
+from keygrasp_ros.steps import PERCEPTION, Perceiver, answering, check_target
+from keygrasp_ros.topics import GENERATE, GRASP_MARKERS, GRASP_POSES, GRASPS
+
+PARAMETERS = (*PERCEPTION, *GRIPPER, *from_dataclass("generator", GeneratorConfig))
+
+
+class GraspGeneratorNode(Node):
+    """Answers ``generate_grasps`` and publishes what it generates."""
+
+    def __init__(self) -> None:
+        super().__init__("grasp_generator")
+        read = reader(self, PARAMETERS)
+        self._monitor = Monitor(self)
+        self._perceiver = Perceiver(self, read)
+        self._gripper = fill(read, "gripper", GripperSpec)
+        self._generator = GraspGenerator(fill(read, "generator", GeneratorConfig))
+        self._plans = self.create_publisher(GRASPS.type, GRASPS.name, GRASPS.qos)
+        self._poses = self.create_publisher(GRASP_POSES.type, GRASP_POSES.name, GRASP_POSES.qos)
+        self._markers = self.create_publisher(GRASP_MARKERS.type, GRASP_MARKERS.name, GRASP_MARKERS.qos)
+        self.create_service(GENERATE.type, GENERATE.name, self._answer, callback_group=ReentrantCallbackGroup())
+
+    def _answer(self, request: GENERATE.type.Request, response: GENERATE.type.Response) -> GENERATE.type.Response:
+        with answering(response, self._monitor):
+            perceived, header = self._perceiver.take(request.scene, request.depth, request.camera_info)
+            index, plan = self._generate(perceived, request.target)
+            response.plan = plan_message(plan, header, "geometric", index)
+            self._plans.publish(response.plan)
+            self._poses.publish(poses(plan.candidates, header))
+            self._markers.publish(candidate_markers(plan.candidates, self._gripper, header))
+        return response
+
+    def _generate(self, perceived: Perceived, target: Target) -> tuple[int, GraspPlan]:
+        """The plan with the best score over the objects that the target allows, with its object's index."""
+        allowed = check_target(target, perceived)
+        if not allowed:
+            nothing = "no object lies in the region" if target.choice == Target.REGION else "nothing stands on the table"
+            return 0, GraspPlan(None, reason=perceived.note or nothing)
+        plans = {index: self._generator.generate(perceived, index, self._gripper) for index in allowed}
+        found = {index: plan.grasp.score for index, plan in plans.items() if plan.grasp is not None}
+        best = max(found, key=found.__getitem__) if found else allowed[0]
+        return best, plans[best]
+
+
+def main() -> int:
+    """Run the node."""
+    return node_main(GraspGeneratorNode)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,67 @@
+"""Node: depth image → table, objects, keypoints; on request, and live while somebody listens."""
+
+from __future__ import annotations
+
+from keygrasp.errors import KeygraspError
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from sensor_msgs.msg import CameraInfo, Image
+
+from keygrasp_ros.camera_feed import CameraFeed
+from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.markers import keypoint_markers
+from keygrasp_ros.parameters import Parameter, reader
+from keygrasp_ros.running import node_main
+from keygrasp_ros.scene_conversions import scene_message
+from keygrasp_ros.steps import PERCEPTION, Perceiver, answering
+from keygrasp_ros.topics import EXTRACT, KEYPOINT_MARKERS, SCENE
+
+PARAMETERS = (
+    Parameter("live", True, "Whether each camera image is understood while somebody listens to the results."),
+    *PERCEPTION,
+)
+
+
+class KeypointExtractor(Node):
+    """Answers ``extract_keypoints`` and publishes what it finds."""
+
+    def __init__(self) -> None:
+        super().__init__("keypoint_extractor")
+        read = reader(self, PARAMETERS)
+        self._monitor = Monitor(self)
+        self._perceiver = Perceiver(self, read)
+        self._scene = self.create_publisher(SCENE.type, SCENE.name, SCENE.qos)
+        self._markers = self.create_publisher(KEYPOINT_MARKERS.type, KEYPOINT_MARKERS.name, KEYPOINT_MARKERS.qos)
+        self.create_service(EXTRACT.type, EXTRACT.name, self._answer, callback_group=ReentrantCallbackGroup())
+        if read("live"):
+            self._feed = CameraFeed(self, self._watch)
+
+    def _answer(self, request: EXTRACT.type.Request, response: EXTRACT.type.Response) -> EXTRACT.type.Response:
+        with answering(response, self._monitor):
+            response.scene = self._look(request.depth, request.camera_info)
+        return response
+
+    def _watch(self, image: Image, info: CameraInfo) -> None:
+        if not (self._scene.get_subscription_count() or self._markers.get_subscription_count()):
+            return
+        try:
+            with self._monitor.timed():
+                self._look(image, info)
+        except KeygraspError as error:
+            self._monitor.fault(str(error))
+
+    def _look(self, image: Image, info: CameraInfo) -> SCENE.type:
+        perceived, header = self._perceiver.look(image, info)
+        scene = scene_message(perceived, header)
+        self._scene.publish(scene)
+        self._markers.publish(keypoint_markers(perceived.keypoints, header))
+        return scene
+
+
+def main() -> int:
+    """Run the node."""
+    return node_main(KeypointExtractor)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

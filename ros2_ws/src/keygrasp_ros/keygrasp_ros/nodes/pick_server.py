@@ -1,0 +1,168 @@
+"""Node: the ``/pick`` action: look, understand, plan, refine, execute, with feedback at each stage."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from keygrasp.errors import InputError, KeygraspError
+from keygrasp.scene import Outcome, TrialOutcome
+from keygrasp_interfaces.msg import Grasp, GraspPlan, PerceivedScene, PickRecord
+from keygrasp_interfaces.msg import TrialOutcome as OutcomeMessage
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.action.server import ServerGoalHandle
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from std_msgs.msg import Header
+
+from keygrasp_ros.camera_feed import CameraFeed, Pair
+from keygrasp_ros.conversions import checked_frame, grasp_of, outcome_message, pose_matrix
+from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.markers import outcome_markers
+from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
+from keygrasp_ros.pick_steps import PickSteps
+from keygrasp_ros.running import node_main
+from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, RECORD
+from keygrasp_ros.waiting import CancelledError
+
+PARAMETERS = (
+    WORKSPACE_FRAME,
+    Parameter("planner", "refined", "Which grasp is executed.", choices=("refined", "geometric")),
+    Parameter("image_timeout", 5.0, "Seconds to wait for a depth image that is newer than the goal.", 0.1, 600.0),
+    Parameter("max_image_age", 0.0, "Seconds by which the image may be older than the goal.", 0.0, 600.0),
+    Parameter("service_timeout", 10.0, "Seconds to wait for each planning service.", 0.1, 600.0),
+    Parameter("execution_timeout", 120.0, "Seconds to wait for the robot.", 1.0, 3600.0),
+)
+
+
+class PickServer(Node):
+    """Serves one pick at a time."""
+
+    def __init__(self) -> None:
+        super().__init__("pick_server")
+        read = reader(self, PARAMETERS)
+        self._frame: str = read("workspace_frame")
+        self._busy = threading.Lock()
+        self._closing = threading.Event()
+        self._monitor = Monitor(self)
+        group = ReentrantCallbackGroup()
+        self._steps = PickSteps(self, read, CameraFeed(self), group)
+        self._records = self.create_publisher(RECORD.type, RECORD.name, RECORD.qos)
+        self._markers = self.create_publisher(OUTCOME_MARKERS.type, OUTCOME_MARKERS.name, OUTCOME_MARKERS.qos)
+        self._server = ActionServer(
+            self, PICK.type, PICK.name, self._execute, callback_group=group, cancel_callback=lambda _: CancelResponse.ACCEPT
+        )
+
+    def close(self) -> None:
+        """End the pick that is under way."""
+        self._closing.set()
+
+    def _execute(self, handle: ServerGoalHandle) -> PICK.type.Result:
+        if not self._busy.acquire(blocking=False):
+            return self._end(handle, _Pick(), OutcomeMessage.REFUSED, "busy with another pick; wait for it or cancel it")
+        try:
+            with self._monitor.timed():
+                return self._pick(handle)
+        finally:
+            self._busy.release()
+
+    def _pick(self, handle: ServerGoalHandle) -> PICK.type.Result:
+        pick = _Pick(cancelled=lambda: handle.is_cancel_requested or self._closing.is_set())
+        try:
+            self._check(handle.request)
+            self._plan(handle, pick)
+            if not pick.plan.found:
+                return self._end(handle, pick, Outcome.NO_GRASP, pick.plan.reason)
+            pick.outcome = self._steps.execute(
+                pick.plan, pick.cancelled, lambda stage: self._tell(handle, pick, stage, grasp=pick.plan.grasp)
+            )
+            return self._end(handle, pick, pick.outcome.outcome, pick.outcome.message)
+        except CancelledError:
+            return self._end(handle, pick, Outcome.CANCELLED, "cancelled while planning; the robot did not move")
+        except InputError as error:
+            return self._end(handle, pick, OutcomeMessage.REFUSED, str(error))
+        except KeygraspError as error:
+            self._monitor.fault(str(error))
+            return self._end(handle, pick, Outcome.ROBOT_FAULT, str(error))
+
+    def _plan(self, handle: ServerGoalHandle, pick: _Pick) -> None:
+        self._tell(handle, pick, "look")
+        pick.pair = self._steps.look(pick.cancelled)
+        self._tell(handle, pick, "perceive")
+        pick.scene = self._steps.extract(pick.pair, pick.cancelled)
+        self._tell(handle, pick, "generate", message=f"{len(pick.scene.objects)} object(s) on the table")
+        pick.plan = self._steps.generate(pick.scene, handle.request.target, pick.cancelled)
+        if self._steps.refines and pick.scene.objects:
+            self._tell(handle, pick, "refine", message=f"{len(pick.plan.candidates)} candidates")
+            pick.plan, warning = self._steps.refine(pick.scene, pick.plan, pick.cancelled)
+            if warning:
+                self._tell(handle, pick, "refine", grasp=pick.plan.grasp, message=warning)
+            for number, grasp in enumerate(pick.plan.path, start=1):
+                self._tell(handle, pick, "refine", step=number, grasp=grasp)
+
+    def _check(self, goal: PICK.type.Goal) -> None:
+        """Refuse what can't be done, before anything moves."""
+        if not goal.place:
+            return
+        checked_frame(goal.place_pose.header, "place_pose")
+        pose = goal.place_pose.pose
+        pose_matrix(pose.position, pose.orientation, "place_pose")
+        raise InputError("this robot can lift but not place", "Send the goal with place = false")
+
+    def _tell(
+        self, handle: ServerGoalHandle, pick: _Pick, stage: str, *, step: int = 0, grasp: Grasp | None = None, message: str = ""
+    ) -> None:
+        stamp = pick.pair[0].header.stamp if pick.pair else self.get_clock().now().to_msg()
+        feedback = PICK.type.Feedback(stage=stage, refinement_step=step, message=message)
+        feedback.header = Header(stamp=stamp, frame_id=self._frame)
+        feedback.grasp_known = grasp is not None
+        if grasp is not None:
+            grasp_of(grasp)  # refuses a NaN
+            feedback.grasp = grasp
+        handle.publish_feedback(feedback)
+
+    def _end(self, handle: ServerGoalHandle, pick: _Pick, outcome: str, message: str) -> PICK.type.Result:
+        """Give the goal its final state and return its result; publish the record of what was done."""
+        now = self.get_clock().now().to_msg()
+        if pick.outcome is None:
+            known = outcome if outcome != OutcomeMessage.REFUSED else Outcome.ROBOT_FAULT
+            pick.outcome = outcome_message(TrialOutcome(Outcome(known), message=message), now)
+            pick.outcome.outcome = str(outcome)
+        result = PICK.type.Result(outcome=pick.outcome, plan=pick.plan, seconds=time.monotonic() - pick.started)
+        if pick.pair is not None and not self._closing.is_set():
+            header = Header(stamp=now, frame_id=self._frame)
+            image, info = pick.pair
+            record = PickRecord(header=header, depth=image, camera_info=info, scene=pick.scene, plan=pick.plan)
+            record.outcome, record.seconds = pick.outcome, result.seconds
+            self._records.publish(record)
+            self._markers.publish(outcome_markers(pick.outcome, header))
+        self.get_logger().info(f"pick: {outcome}{': ' if message else ''}{message}")
+        if outcome == Outcome.CANCELLED and handle.is_cancel_requested:
+            handle.canceled()
+        elif pick.outcome.success:
+            handle.succeed()
+        else:
+            handle.abort()
+        return result
+
+
+class _Pick:
+    """What one pick knows so far."""
+
+    def __init__(self, cancelled: Any = lambda: False) -> None:
+        self.started = time.monotonic()
+        self.cancelled = cancelled
+        self.pair: Pair | None = None
+        self.scene = PerceivedScene()
+        self.plan = GraspPlan()
+        self.outcome: OutcomeMessage | None = None
+
+
+def main() -> int:
+    """Run the node."""
+    return node_main(PickServer)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,85 @@
+"""Node: candidate grasps → one refined grasp, with the steps that lead to it and a success probability."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from keygrasp.errors import InputError, KeygraspError
+from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
+from keygrasp.scene import GripperSpec
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+
+from keygrasp_ros.conversions import plan_message, plan_of
+from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.markers import path_markers, poses
+from keygrasp_ros.parameters import GRIPPER, SEED, Parameter, fill, from_dataclass, reader
+from keygrasp_ros.running import node_main
+from keygrasp_ros.steps import PERCEPTION, Perceiver, answering, check_frame
+from keygrasp_ros.topics import REFINE, REFINED, REFINED_MARKERS, REFINED_POSES
+
+PARAMETERS = (
+    Parameter("weights", "", "Path of the refiner's weights (safetensors); empty for those that ship with keygrasp."),
+    SEED,
+    *PERCEPTION,
+    *GRIPPER,
+    *from_dataclass("refiner", RefinerConfig),
+)
+
+
+class PoseRefiner(Node):
+    """Answers ``refine_grasp`` and publishes what it finds; without weights each answer says so."""
+
+    def __init__(self) -> None:
+        super().__init__("pose_refiner")
+        read = reader(self, PARAMETERS)
+        self._seed: int = read("seed")
+        self._monitor = Monitor(self)
+        self._perceiver = Perceiver(self, read)
+        self._gripper = fill(read, "gripper", GripperSpec)
+        self._missing = ""
+        self._refiner = self._load(read("weights"), fill(read, "refiner", RefinerConfig))
+        self._plans = self.create_publisher(REFINED.type, REFINED.name, REFINED.qos)
+        self._poses = self.create_publisher(REFINED_POSES.type, REFINED_POSES.name, REFINED_POSES.qos)
+        self._markers = self.create_publisher(REFINED_MARKERS.type, REFINED_MARKERS.name, REFINED_MARKERS.qos)
+        self.create_service(REFINE.type, REFINE.name, self._answer, callback_group=ReentrantCallbackGroup())
+
+    def _load(self, weights: str, config: RefinerConfig) -> Refiner | None:
+        single_thread()
+        try:
+            return Refiner.load(Path(weights) if weights else default_weights(), config)
+        except KeygraspError as error:
+            if weights:  # somebody named this file: starting without it would hide the mistake
+                raise
+            self._missing = str(error)
+            self.get_logger().warning(f"no refinement: {error}")
+            return None
+
+    def _answer(self, request: REFINE.type.Request, response: REFINE.type.Response) -> REFINE.type.Response:
+        with answering(response, self._monitor):
+            if self._refiner is None:
+                raise InputError(self._missing)
+            perceived, header = self._perceiver.take(request.scene, request.depth, request.camera_info)
+            check_frame(request.plan.header, self._perceiver.workspace_frame, "plan")
+            index = request.plan.object_index
+            if index >= len(perceived.segments):
+                raise InputError(f"there is no object {index}: {len(perceived.segments)} object(s) are seen")
+            candidates = plan_of(request.plan).candidates
+            # A fresh generator for each request: the same image gives the same answer, however often it is asked.
+            rng = np.random.default_rng(self._seed)
+            plan = self._refiner.refine(perceived, index, candidates, self._gripper, rng=rng)
+            response.plan = plan_message(plan, header, "refined", index)
+            self._plans.publish(response.plan)
+            self._poses.publish(poses(plan.path, header))
+            self._markers.publish(path_markers(plan.path, plan.grasp, self._gripper, header))
+        return response
+
+
+def main() -> int:
+    """Run the node."""
+    return node_main(PoseRefiner)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,218 @@
+"""Node: a simulated table with a camera and an arm. It owns the physics world, hence its lifecycle.
+
+While it is active it publishes the camera's images and the arm's state, and offers ``execute_grasp``,
+``load_object`` and ``reset_scene``. Simulated time runs as fast as it can while the arm moves, unless
+``real_time_factor`` holds it back, and stands still in between: the image of a scene is taken once and repeated.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from keygrasp.errors import InputError, KeygraspError
+from keygrasp.objects import split
+from keygrasp.scene import Outcome, Stage, TrialOutcome
+from keygrasp_interfaces.msg import TrialOutcome as OutcomeMessage
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.action.server import ServerGoalHandle
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+
+from keygrasp_ros.conversions import grasp_of, outcome_message
+from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.parameters import SEED, WORKSPACE_FRAME, Parameter, reader
+from keygrasp_ros.running import node_main
+from keygrasp_ros.sim_publisher import SimPublisher
+from keygrasp_ros.sim_scene import SimScene
+from keygrasp_ros.steps import answering, check_frame
+from keygrasp_ros.topics import EXECUTE, LOAD_OBJECT, RESET_SCENE
+
+PARAMETERS = (
+    WORKSPACE_FRAME,
+    SEED,
+    Parameter("robot", "ur5", "Who executes: the arm, or a gripper that floats.", choices=("ur5", "gripper")),
+    Parameter("object", "", "Object on the table at start; empty for the first of the test split."),
+    Parameter("source", "embedded", "Where the object comes from.", choices=("embedded", "ycb")),
+    Parameter("rule", "E", "How it is scaled.", choices=("E", "A", "none")),
+    Parameter("camera.frame", "camera_depth_optical_frame", "Optical frame of the depth camera."),
+    Parameter("camera.rate", 10.0, "Depth images a second.", 0.1, 60.0),
+    Parameter("state_rate", 20.0, "Joint states and transforms a second.", 1.0, 240.0),
+    Parameter("observer", True, "Whether a picture of the arm is rendered at the end of each lift."),
+    Parameter("real_time_factor", 0.0, "Simulated seconds a second while the arm moves; 0 for as fast as it can.", 0.0, 100.0),
+    Parameter("autostart", True, "Whether the node configures and activates itself."),
+)
+
+
+class SimRobot(LifecycleNode):
+    """Owns the simulated scene."""
+
+    def __init__(self) -> None:
+        super().__init__("sim_robot")
+        self._read = reader(self, PARAMETERS)
+        self._monitor = Monitor(self)
+        self._busy = threading.Lock()
+        self._closing = threading.Event()
+        self._scene: SimScene | None = None
+        self._publisher: SimPublisher | None = None
+        self._timers: list[Any] = []
+        group = ReentrantCallbackGroup()
+        self._server = ActionServer(
+            self, EXECUTE.type, EXECUTE.name, self._execute, callback_group=group, cancel_callback=lambda _: CancelResponse.ACCEPT
+        )
+        self.create_service(LOAD_OBJECT.type, LOAD_OBJECT.name, self._load_object, callback_group=group)
+        self.create_service(RESET_SCENE.type, RESET_SCENE.name, self._reset_scene, callback_group=group)
+        if self._read("autostart"):
+            self._start()
+
+    # Lifecycle
+
+    def _start(self) -> None:
+        for trigger in (self.trigger_configure, self.trigger_activate):
+            if trigger() != TransitionCallbackReturn.SUCCESS:
+                raise KeygraspError("the simulator did not start", "The line above says why")
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Build the physics world with the object of the parameters."""
+        try:
+            name = self._read("object") or split("test")[0]
+            self._scene = SimScene(self._read("robot"))
+            self._scene.load(name, self._read("rule"), self._read("seed"), self._read("source"))
+            self._publisher = SimPublisher(self, self._read, self._scene)
+        except Exception as error:  # rclpy would swallow it without a word
+            self.get_logger().error(f"can't configure: {error}")
+            return TransitionCallbackReturn.FAILURE
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin to publish and to take goals."""
+        group = ReentrantCallbackGroup()
+        self._publisher.publish_fixed()
+        self._timers = [
+            self.create_timer(1.0 / self._read("camera.rate"), self._when_idle(self._publisher.publish_image), group),
+            self.create_timer(1.0 / self._read("state_rate"), self._when_idle(self._publisher.publish_state), group),
+        ]
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop the arm, publish nothing and take no goals."""
+        self._stop_timers()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Free the physics world."""
+        self._stop_timers()
+        with self._busy:
+            if self._scene is not None:
+                self._scene.close()
+            self._scene = self._publisher = None
+        return TransitionCallbackReturn.SUCCESS
+
+    def close(self) -> None:
+        """Stop the arm and free the world; the node can't be used afterwards."""
+        self._closing.set()
+        self.on_cleanup(None)
+
+    def _stop_timers(self) -> None:
+        timers, self._timers = self._timers, []
+        for timer in timers:
+            self.destroy_timer(timer)
+
+    def _when_idle(self, publish: Any) -> Any:
+        """A timer's callback that leaves the world alone while somebody else uses it."""
+
+        def tick() -> None:
+            if self._busy.acquire(blocking=False):
+                try:
+                    if self._timers:
+                        publish()
+                finally:
+                    self._busy.release()
+
+        return tick
+
+    # Services
+
+    def _load_object(self, request: LOAD_OBJECT.type.Request, response: LOAD_OBJECT.type.Response) -> LOAD_OBJECT.type.Response:
+        with answering(response, self._monitor), self._busy:
+            self._active_scene().load(request.name, request.rule, request.seed, request.source)
+            self._publisher.publish_fixed()
+        return response
+
+    def _reset_scene(self, _: RESET_SCENE.type.Request, response: RESET_SCENE.type.Response) -> RESET_SCENE.type.Response:
+        try:
+            with self._busy:
+                self._active_scene().reset()
+            response.success = True
+        except KeygraspError as error:
+            response.message = str(error)
+        return response
+
+    def _active_scene(self) -> SimScene:
+        if self._scene is None or not self._timers:
+            raise InputError("the simulator is not active", "Configure and activate it: ros2 lifecycle set sim_robot …")
+        return self._scene
+
+    # Action
+
+    def _execute(self, handle: ServerGoalHandle) -> EXECUTE.type.Result:
+        deadline = time.monotonic() + 1.0  # a timer's tick may hold the world for a moment
+        while not self._busy.acquire(timeout=0.05):
+            if time.monotonic() > deadline:
+                return self._refused(handle, "busy with another grasp")
+        try:
+            check_frame(handle.request.header, self._read("workspace_frame"), "grasp")
+            grasp, scene = grasp_of(handle.request.grasp), self._active_scene()
+            outcome = self._run(handle, scene, grasp)
+            self._publisher.publish_state()
+            return self._finished(handle, scene, outcome)
+        except KeygraspError as error:
+            return self._refused(handle, str(error))
+        finally:
+            self._busy.release()
+
+    def _run(self, handle: ServerGoalHandle, scene: SimScene, grasp: Any) -> TrialOutcome:
+        active = self._timers  # deactivating empties the list and so stops the arm
+
+        def cancelled() -> bool:
+            return handle.is_cancel_requested or self._closing.is_set() or self._timers is not active
+
+        def on_stage(stage: Stage) -> None:
+            handle.publish_feedback(EXECUTE.type.Feedback(stage=str(stage), opening=scene.opening))
+
+        def on_step(stage: Stage) -> None:
+            self._publisher.step(self._read("real_time_factor"))
+
+        with self._monitor.timed():
+            return scene.execute(grasp, on_stage=on_stage, cancelled=cancelled, on_step=on_step)
+
+    def _finished(self, handle: ServerGoalHandle, scene: SimScene, outcome: TrialOutcome) -> EXECUTE.type.Result:
+        if self._read("observer") and not self._closing.is_set():
+            self._publisher.publish_observer()
+        scene.prepare_next(outcome)
+        result = EXECUTE.type.Result(outcome=outcome_message(outcome, self.get_clock().now().to_msg()))
+        if outcome.outcome is Outcome.CANCELLED and handle.is_cancel_requested:
+            handle.canceled()
+        elif outcome.success:
+            handle.succeed()
+        else:
+            handle.abort()
+        return result
+
+    def _refused(self, handle: ServerGoalHandle, reason: str) -> EXECUTE.type.Result:
+        self._monitor.fault(f"refused: {reason}")
+        result = EXECUTE.type.Result()
+        result.outcome.header.stamp = self.get_clock().now().to_msg()
+        result.outcome.outcome, result.outcome.message = OutcomeMessage.REFUSED, reason
+        handle.abort()
+        return result
+
+
+def main() -> int:
+    """Run the node."""
+    return node_main(SimRobot)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,72 @@
+"""The graph as one process a node: started together, ended together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from keygrasp_ros.graph import NodeSpec
+from keygrasp_ros.running import CHILD_VARIABLE
+
+_STOP_SECONDS = 10.0
+
+
+class NodeProcesses:
+    """Child processes, one a node.
+
+    Args:
+        specs: The nodes.
+        arguments: ROS arguments of each, by name.
+        environment: Their environment; this process's by default.
+    """
+
+    def __init__(
+        self, specs: Sequence[NodeSpec], arguments: Mapping[str, Sequence[str]], environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._specs, self._arguments = tuple(specs), arguments
+        self._environment = {**(environment or os.environ), CHILD_VARIABLE: "1"}
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Start all of them, each in a session of its own, so that a Ctrl-C reaches this process alone."""
+        for spec in self._specs:
+            command = [sys.executable, "-m", spec.module, "--ros-args", *self._arguments[spec.name]]
+            self.children[spec.name] = subprocess.Popen(command, env=self._environment, start_new_session=True)
+
+    def ended(self) -> dict[str, int]:
+        """Exit status of each node that has ended."""
+        return {name: child.returncode for name, child in self.children.items() if child.poll() is not None}
+
+    def stop(self) -> None:
+        """End all of them: politely first, then by force."""
+        for child in self.children.values():
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        for child in self.children.values():
+            try:
+                child.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+def run_processes(processes: NodeProcesses) -> int:
+    """Run until a signal (status 0) or until a node ends by itself (its status, at least 1)."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        processes.start()
+        while not stop.wait(0.2):
+            for name, status in processes.ended().items():
+                print(f"keygrasp: node {name} ended with status {status}; stopping the others", file=sys.stderr)
+                return status if status > 0 else 1
+        return 0
+    finally:
+        processes.stop()

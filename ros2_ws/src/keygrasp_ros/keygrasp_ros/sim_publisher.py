@@ -1,0 +1,87 @@
+"""What the simulator publishes: depth with its camera model, joint states, transforms, pictures of the arm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from keygrasp.geometry.cameras import overhead_pose
+from keygrasp.protocol.constants import PROTOCOL
+from rclpy.node import Node
+from std_msgs.msg import Header
+from tf2_msgs.msg import TFMessage
+
+from keygrasp_ros.conversions import camera_info_message, depth_message, rgb_message
+from keygrasp_ros.robot_state import RobotState, transform
+from keygrasp_ros.sim_scene import SimScene
+from keygrasp_ros.topics import DEPTH, DEPTH_INFO, JOINT_STATES, OBSERVER, TF, TF_STATIC, Topic
+
+#: Size of the observer's pictures in pixels.
+_OBSERVER_SIZE = (480, 360)
+
+
+class SimPublisher:
+    """Publishes a scene's state; its methods must be called by whoever may touch the world.
+
+    Args:
+        node: Node that publishes.
+        read: Reads the node's parameters.
+        scene: What is shown.
+    """
+
+    def __init__(self, node: Node, read: Callable[[str], Any], scene: SimScene) -> None:
+        self._node, self._scene = node, scene
+        self._workspace: str = read("workspace_frame")
+        self._camera: str = read("camera.frame")
+        self._period = 1.0 / read("state_rate")
+        self._last_state = 0.0
+        self._pace: tuple[float, float] | None = None
+        topics = (DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, TF, TF_STATIC)
+        self._publishers = {topic.name: node.create_publisher(topic.type, topic.name, topic.qos) for topic in topics}
+        self._state: RobotState | None = None
+
+    def publish_fixed(self) -> None:
+        """Everything on ``/tf_static`` in one message: a late listener gets the last one only. Call after each load."""
+        scene = self._scene.scene
+        self._state = RobotState(scene.world, scene.robot.body, self._workspace)
+        stamp = self._node.get_clock().now().to_msg()
+        camera = transform(self._camera, self._workspace, overhead_pose(PROTOCOL.camera_height), stamp)
+        self._publish(TF_STATIC, TFMessage(transforms=[camera, self._state.base(stamp)]))
+
+    def publish_image(self) -> None:
+        """The depth image and its camera model, with one stamp."""
+        view = self._scene.view
+        header = Header(stamp=self._node.get_clock().now().to_msg(), frame_id=self._camera)
+        self._publish(DEPTH, depth_message(view.depth, header))
+        self._publish(DEPTH_INFO, camera_info_message(view.intrinsics, header))
+
+    def publish_state(self) -> None:
+        """Joint states and link transforms."""
+        if self._state is None:
+            return
+        stamp = self._node.get_clock().now().to_msg()
+        self._last_state = time.monotonic()
+        self._publish(JOINT_STATES, self._state.joint_state(stamp))
+        self._publish(TF, self._state.links(stamp))
+
+    def publish_observer(self) -> None:
+        """A picture of the arm as it is now."""
+        header = Header(stamp=self._node.get_clock().now().to_msg(), frame_id=self._workspace)
+        self._publish(OBSERVER, rgb_message(self._scene.scene.world.render_rgb(*_OBSERVER_SIZE), header))
+
+    def step(self, real_time_factor: float) -> None:
+        """After a simulated step: publish the state when it is due, and hold time back where it runs too fast."""
+        if time.monotonic() - self._last_state >= self._period:
+            self.publish_state()
+        if real_time_factor <= 0:
+            return
+        now, simulated = time.monotonic(), self._scene.scene.world.time
+        if self._pace is None or simulated < self._pace[1] or now - self._pace[0] > 60.0:
+            self._pace = (now, simulated)
+        ahead = (simulated - self._pace[1]) / real_time_factor - (now - self._pace[0])
+        if ahead > 0:
+            time.sleep(ahead)
+
+    def _publish(self, topic: Topic, message: Any) -> None:
+        self._publishers[topic.name].publish(message)

@@ -1,0 +1,84 @@
+"""Every topic, service and action of the graph: name, type and quality of service, written once.
+
+Names are relative, so that a namespace puts a whole stack aside; ``/tf`` and ``/tf_static`` are global by custom and
+can be remapped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseArray
+from keygrasp_interfaces.action import ExecuteGrasp, Pick
+from keygrasp_interfaces.msg import GraspPlan, PerceivedScene, PickRecord
+from keygrasp_interfaces.srv import ExtractKeypoints, GenerateGrasps, LoadObject, RefineGrasp
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+from sensor_msgs.msg import CameraInfo, Image, JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import MarkerArray
+
+#: Results: kept for who comes late, so that a viewer shows the last one at once.
+LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+_TF_QOS = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: ``publisher`` is the node that publishes it in the standard graph."""
+
+    name: str
+    type: Any
+    qos: QoSProfile
+    publisher: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A service or an action: ``server`` is the node that answers it in the standard graph."""
+
+    name: str
+    type: Any
+    server: str
+    description: str
+
+
+DEPTH = Topic("camera/depth/image_raw", Image, qos_profile_sensor_data, "sim_robot", "Overhead depth, 32FC1 metres.")
+DEPTH_INFO = Topic("camera/depth/camera_info", CameraInfo, qos_profile_sensor_data, "sim_robot", "Its camera model, same stamp.")
+OBSERVER = Topic("observer/image_raw", Image, LATCHED, "sim_robot", "Picture of the scene at the end of each lift, rgb8.")
+JOINT_STATES = Topic("joint_states", JointState, RELIABLE, "sim_robot", "Joints of the arm (rad) and the gripper (m).")
+ROBOT_DESCRIPTION = Topic("robot_description", String, LATCHED, "sim_robot", "URDF of the arm.")
+TF = Topic("/tf", TFMessage, _TF_QOS, "sim_robot", "Links of the arm in the workspace frame.")
+TF_STATIC = Topic("/tf_static", TFMessage, LATCHED, "sim_robot", "Camera and robot base in the workspace frame, one message.")
+SCENE = Topic("perceived", PerceivedScene, LATCHED, "keypoint_extractor", "Table, height map, objects, keypoints.")
+KEYPOINT_MARKERS = Topic("perceived/markers", MarkerArray, LATCHED, "keypoint_extractor", "Keypoints for RViz.")
+GRASPS = Topic("grasps", GraspPlan, LATCHED, "grasp_generator", "Generated plan, candidates best first.")
+GRASP_POSES = Topic("grasps/poses", PoseArray, LATCHED, "grasp_generator", "Candidates as poses (x closing axis, z approach).")
+GRASP_MARKERS = Topic("grasps/markers", MarkerArray, LATCHED, "grasp_generator", "Candidates for RViz, coloured by score.")
+REFINED = Topic("refined", GraspPlan, LATCHED, "pose_refiner", "Refined plan with its path.")
+REFINED_POSES = Topic("refined/poses", PoseArray, LATCHED, "pose_refiner", "Refinement path as poses, last the grasp.")
+REFINED_MARKERS = Topic("refined/markers", MarkerArray, LATCHED, "pose_refiner", "Refinement path and grasp for RViz.")
+RECORD = Topic("pick/record", PickRecord, RELIABLE, "pick_server", "What a pick saw, planned and did, once at its end.")
+OUTCOME_MARKERS = Topic("pick/markers", MarkerArray, LATCHED, "pick_server", "Outcome of the last pick as text for RViz.")
+DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, "every node", "State at 1 Hz: counts and latencies.")
+
+TOPICS = (
+    DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
+    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, DIAGNOSTICS,
+)  # fmt: skip
+
+EXTRACT = Endpoint("extract_keypoints", ExtractKeypoints, "keypoint_extractor", "Understand a given depth image.")
+GENERATE = Endpoint("generate_grasps", GenerateGrasps, "grasp_generator", "Generate grasps on a scene or an image.")
+REFINE = Endpoint("refine_grasp", RefineGrasp, "pose_refiner", "Refine candidate grasps.")
+LOAD_OBJECT = Endpoint("load_object", LoadObject, "sim_robot", "Put another object on the table (simulator only).")
+RESET_SCENE = Endpoint("reset_scene", Trigger, "sim_robot", "Put the present object back where it lay (simulator only).")
+SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE)
+
+PICK = Endpoint("pick", Pick, "pick_server", "Look, understand, plan, refine, execute.")
+EXECUTE = Endpoint("execute_grasp", ExecuteGrasp, "sim_robot", "Execute one grasp.")
+ACTIONS = (PICK, EXECUTE)

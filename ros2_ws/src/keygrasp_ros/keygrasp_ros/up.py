@@ -1,0 +1,70 @@
+"""``keygrasp up sim``: start the simulated graph without ``ros2 launch``, in one process or in one a node."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS, NodeSpec, default_params, nodes_for
+from keygrasp_ros.processes import NodeProcesses, run_processes
+from keygrasp_ros.running import run_nodes
+
+
+def ros_arguments(specs: Sequence[NodeSpec], planner: str, params: Path, given: Sequence[str] = ()) -> list[str]:
+    """ROS arguments (without ``--ros-args``) that give nodes their parameters.
+
+    Args:
+        specs: The nodes.
+        planner: Which grasp is executed.
+        params: Parameter file.
+        given: More ROS arguments, such as remappings; they come last and win.
+    """
+    arguments = ["--params-file", str(params)]
+    for spec in specs:
+        for name, value in spec.overrides(planner).items():
+            arguments += ["-p", f"{spec.name}:{name}:={value}"]
+    return [*arguments, *given]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    given, ros = _split_ros(given)
+    options = _parser().parse_args(given)
+    if not options.params.is_file():
+        print(f"keygrasp: can't read {options.params}. Check the path", file=sys.stderr)
+        return 2
+    specs = nodes_for(options.planner)
+    arguments = ros_arguments(specs, options.planner, options.params, ros)
+    if options.processes:
+        return run_processes(NodeProcesses(specs, {spec.name: arguments for spec in specs}))
+    return run_nodes([spec.create for spec in specs], ["--ros-args", *arguments])
+
+
+def _split_ros(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after ``--ros-args``."""
+    if "--ros-args" not in arguments:
+        return arguments, []
+    at = arguments.index("--ros-args")
+    return arguments[:at], [argument for argument in arguments[at + 1 :] if argument != "--"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    note = "" if importlib.util.find_spec("launch") is None else " With a ROS 2 distribution, 'ros2 launch' does the same."
+    parser = argparse.ArgumentParser(
+        prog="keygrasp up",
+        description=f"Start the ROS 2 graph; Ctrl-C ends it.{note}",
+        epilog="What follows --ros-args goes to the nodes: -r __ns:=/left, -p sim_robot:rule:=A, ...",
+    )
+    parser.add_argument("graph", choices=("sim",), help="which graph: sim is the simulated arm")
+    parser.add_argument("--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="which grasp is executed (default: %(default)s)")
+    parser.add_argument("--processes", action="store_true", help="one process a node instead of one for all")
+    parser.add_argument("--params", type=Path, default=default_params(), metavar="FILE", help="parameter file (default: %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,26 @@
+"""Build of the keygrasp_ros package (ament_python)."""
+
+from setuptools import find_packages, setup
+
+NODES = ("sim_robot", "grasp_generator", "keypoint_extractor", "pose_refiner", "pick_server")
+
+setup(
+    name="keygrasp_ros",
+    version="0.1.0",
+    description="ROS 2 nodes around the keygrasp library",
+    license="Apache-2.0",
+    maintainer="The keygrasp developers",
+    maintainer_email="maintainers@keygrasp.dev",
+    packages=find_packages(include=["keygrasp_ros", "keygrasp_ros.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", ["resource/keygrasp_ros"]),
+        ("share/keygrasp_ros", ["package.xml"]),
+        ("share/keygrasp_ros/config", ["config/sim.yaml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=True,
+    entry_points={
+        "console_scripts": [f"{node} = keygrasp_ros.nodes.{node}:main" for node in NODES],
+        "keygrasp.commands": ["up = keygrasp_ros.up:main"],
+    },
+)
