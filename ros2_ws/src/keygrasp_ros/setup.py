@@ -12,6 +12,7 @@ setup(
     maintainer="The keygrasp developers",
     maintainer_email="maintainers@keygrasp.dev",
     packages=find_packages(include=["keygrasp_ros", "keygrasp_ros.*"]),
+    package_data={"keygrasp_ros": ["templates/*.j2"]},
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/keygrasp_ros"]),
         ("share/keygrasp_ros", ["package.xml"]),

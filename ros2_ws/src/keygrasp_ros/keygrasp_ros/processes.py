@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from keygrasp.errors import StorageError
 
 from keygrasp_ros.graph import NodeSpec
 from keygrasp_ros.running import CHILD_VARIABLE
@@ -23,20 +29,52 @@ class NodeProcesses:
         specs: The nodes.
         arguments: ROS arguments of each, by name.
         environment: Their environment; this process's by default.
+        log: File for their output; this process's own output where ``None``.
     """
 
     def __init__(
-        self, specs: Sequence[NodeSpec], arguments: Mapping[str, Sequence[str]], environment: Mapping[str, str] | None = None
+        self,
+        specs: Sequence[NodeSpec],
+        arguments: Mapping[str, Sequence[str]],
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
     ) -> None:
-        self._specs, self._arguments = tuple(specs), arguments
+        self._specs, self._arguments, self._log = tuple(specs), arguments, log
         self._environment = {**(environment or os.environ), CHILD_VARIABLE: "1"}
         self.children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
         """Start all of them, each in a session of its own, so that a Ctrl-C reaches this process alone."""
-        for spec in self._specs:
-            command = [sys.executable, "-m", spec.module, "--ros-args", *self._arguments[spec.name]]
-            self.children[spec.name] = subprocess.Popen(command, env=self._environment, start_new_session=True)
+        with self._output() as output:
+            for spec in self._specs:
+                command = [sys.executable, "-m", spec.module, "--ros-args", *self._arguments[spec.name]]
+                self.children[spec.name] = subprocess.Popen(
+                    command, env=self._environment, start_new_session=True, stdout=output, stderr=output
+                )
+
+    def __enter__(self) -> NodeProcesses:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @contextlib.contextmanager
+    def _output(self) -> Iterator[IO[bytes] | None]:
+        if self._log is None:
+            yield None
+            return
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            stream = self._log.open("wb")
+        except OSError as error:
+            raise StorageError(f"can't write {self._log}: {error.strerror}", "Choose another folder") from error
+        with stream:
+            yield stream
 
     def ended(self) -> dict[str, int]:
         """Exit status of each node that has ended."""
@@ -61,12 +99,9 @@ def run_processes(processes: NodeProcesses) -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    try:
-        processes.start()
+    with processes:
         while not stop.wait(0.2):
             for name, status in processes.ended().items():
                 print(f"keygrasp: node {name} ended with status {status}; stopping the others", file=sys.stderr)
                 return status if status > 0 else 1
         return 0
-    finally:
-        processes.stop()
