@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.ndimage import zoom
 
 from keygrasp.geometry.cameras import Intrinsics, overhead_pose
 from keygrasp.geometry.poses import make_pose
@@ -105,7 +106,7 @@ def noisy(depth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     columns = np.clip(columns + rng.integers(-1, 2, depth.shape), 0, width - 1)
     jittered = depth[rows, columns]
     coarse = rng.normal(0, 0.0015, (16, 16))
-    slow = np.kron(coarse, np.ones((-(-height // 16), -(-width // 16))))[:height, :width]
+    slow = zoom(coarse, (height / 16, width / 16), order=1)
     result = jittered + slow + rng.normal(0, 0.001, depth.shape)
     edge = np.hypot(*np.gradient(depth)) > 0.005
     drop = rng.random(depth.shape) < np.where(edge, 0.15, 0.002)

@@ -18,6 +18,8 @@ _DENSE = 0.00125
 #: Circles whose centres are nearer than this share of the larger radius say the same thing.
 _CIRCLE_SPACING = 0.35
 _MIN_SPACING = 0.004
+#: Cells beyond the radius within which an outline point still touches: centres lie on the grid, outlines between.
+_TOUCH = 1.6
 #: Two contacts oppose each other if seen from the centre they lie at least this cosine apart (about 75°).
 _OPPOSED = 0.26
 
@@ -136,16 +138,16 @@ def _tangents(offsets: Array, distances: Array, radii: Array, cell: float) -> tu
         offsets: (n, b, 2) outline points relative to the centres.
         distances: (n, b) their lengths.
         radii: (n,) the least of them.
-        cell: Edge of a cell: as far as this beyond the radius an outline point still counts as touching.
+        cell: Edge of a cell.
     """
     circles = np.arange(len(radii))
     first = offsets[circles, distances.argmin(axis=1)]
     directions = offsets / np.maximum(distances, 1e-9)[..., None]
     opposed = np.einsum("nbk,nk->nb", directions, first / np.maximum(radii, 1e-9)[:, None])
-    touching = distances <= (radii + cell)[:, None]
-    # At an outline's end nothing may touch on the far side: then the most opposed of the nearest points is taken.
+    touching = distances <= (radii + _TOUCH * cell)[:, None]
+    # At an outline's end nothing may touch on the far side: then the nearest point there is taken.
     far_side = opposed < _OPPOSED
-    cost = np.where(touching, opposed, np.where(far_side, 2.0 + distances, 10.0 + distances))
+    cost = np.where(far_side, np.where(touching, opposed, 2.0 + distances), 10.0 + distances)
     return first, offsets[circles, cost.argmin(axis=1)]
 
 
