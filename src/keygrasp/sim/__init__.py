@@ -3,6 +3,7 @@
 from keygrasp.sim.free_gripper import FreeGripper
 from keygrasp.sim.motion import MotionProfile
 from keygrasp.sim.rendering import look_at, pinhole
+from keygrasp.sim.ur5 import UR5
 from keygrasp.sim.world import ObjectHandle, Snapshot, World
 
-__all__ = ["FreeGripper", "MotionProfile", "ObjectHandle", "Snapshot", "World", "look_at", "pinhole"]
+__all__ = ["UR5", "FreeGripper", "MotionProfile", "ObjectHandle", "Snapshot", "World", "look_at", "pinhole"]

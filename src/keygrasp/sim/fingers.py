@@ -95,8 +95,13 @@ class Fingers:
     @property
     def opening(self) -> float:
         """Metres between the pads' inner faces."""
+        return sum(self.positions)
+
+    @property
+    def positions(self) -> list[float]:
+        """Metres of each pad's inner face from the middle."""
         states = self._world.bullet.getJointStates(self._body, self.links, physicsClientId=self._world.client)
-        return float(states[0][0] + states[1][0])
+        return [float(state[0]) for state in states]
 
     def jump(self, opening: float) -> None:
         """Put the fingers at an opening at once, and hold them there."""

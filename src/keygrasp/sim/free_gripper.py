@@ -11,6 +11,7 @@ from keygrasp.robots import CancelCheck, StageCallback
 from keygrasp.scene import GripperSpec, PlanarGrasp, TrialOutcome
 from keygrasp.sim.fingers import Fingers, cached_urdf, gripper_links, joint_indices
 from keygrasp.sim.motion import MotionProfile
+from keygrasp.sim.placing import place_stages
 from keygrasp.sim.stages import StepHook, Unreachable, execute_stages, unreachable_reason
 from keygrasp.sim.world import TABLE_HALF, World
 
@@ -81,6 +82,16 @@ class FreeGripper:
         """Execute a grasp; see :func:`keygrasp.sim.stages.execute_stages`."""
         return execute_stages(self, grasp, self.profile, on_stage=on_stage, cancelled=cancelled, on_step=self.on_step)
 
+    def place(
+        self,
+        pose: PlanarGrasp,
+        *,
+        on_stage: StageCallback | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> TrialOutcome:
+        """Put down what it holds; see :func:`keygrasp.sim.placing.place_stages`."""
+        return place_stages(self, pose, self.profile, on_stage=on_stage, cancelled=cancelled, on_step=self.on_step)
+
     def park(self) -> None:
         """Open and go out of the camera's view at once."""
         self._jump(_PARKED)
@@ -88,16 +99,16 @@ class FreeGripper:
 
     # What the stages need of a robot
 
-    def plan(self, path: Array) -> Array:
+    def plan(self, path: Array, *, from_here: bool = False) -> Array:
         """Commands of a tool path: the path itself, if it stays above the table."""
         if np.any(np.abs(path[:, :2]) > TABLE_HALF):
             raise Unreachable(f"the grasp at ({path[0, 0]:.3f}, {path[0, 1]:.3f}) m lies outside the table")
         return path
 
-    def approach(self, command: Array, *, checkpoint: Callable[[], None]) -> None:
+    def approach(self, command: Array, opening: float, step: Callable[[], None]) -> None:
         """Appear where the path begins."""
         self._jump(command)
-        checkpoint()
+        self.fingers.jump(opening)
 
     def follow(self, command: Array) -> None:
         """Drive to a tool pose within the next step."""

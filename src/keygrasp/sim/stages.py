@@ -20,6 +20,8 @@ POSITION_TOLERANCE = 0.002
 YAW_TOLERANCE = math.radians(1.0)
 #: Steps between checks whether the object was lost; they only save time.
 _LOST_CHECK_STEPS = 12
+#: Steps within which a stopped robot comes to rest.
+_STOP_STEPS = 12
 #: Called after each time step with the stage that is under way.
 StepHook = Callable[[Stage], None]
 
@@ -51,16 +53,26 @@ class ToolDriver(Protocol):
         """Its gripper."""
         ...
 
-    def plan(self, path: Array) -> Array:
-        """Commands (n, joints) that follow a tool path (n, 4) of x, y, z, yaw.
+    def plan(self, path: Array, *, from_here: bool = False) -> Array:
+        """Commands (n, joints) that follow a tool path.
+
+        Args:
+            path: (n, 4) rows of x, y, z, yaw.
+            from_here: Whether it begins where the tool is, so that the commands must continue from the present ones.
 
         Raises:
             Unreachable: If it can't.
         """
         ...
 
-    def approach(self, command: Array, *, checkpoint: Callable[[], None]) -> None:
-        """Go to where a path begins, away from objects; calls ``checkpoint`` after each simulated step."""
+    def approach(self, command: Array, opening: float, step: Callable[[], None]) -> None:
+        """Go to where a path begins, away from objects, with open fingers.
+
+        Args:
+            command: Where to go.
+            opening: Metres between the pads.
+            step: Advances the world by a step; not called by robots that are there at once.
+        """
         ...
 
     def follow(self, command: Array) -> None:
@@ -76,8 +88,8 @@ class ToolDriver(Protocol):
         ...
 
 
-class _Ended(Exception):  # noqa: N818 - control flow
-    """Ends an execution."""
+class Ended(Exception):  # noqa: N818 - control flow
+    """Ends an execution with a verdict."""
 
     def __init__(self, outcome: Outcome, message: str) -> None:
         super().__init__(message)
@@ -115,7 +127,7 @@ def execute_stages(
     Returns:
         The verdict. An execution ends early where the verdict can't change any more.
     """
-    return _Execution(driver, grasp, profile, on_stage, cancelled, on_step).run()
+    return Execution(driver, grasp, profile, on_stage, cancelled, on_step).run()
 
 
 def _plan(driver: ToolDriver, grasp: PlanarGrasp, profile: MotionProfile) -> tuple[TrialPath, Array]:
@@ -133,8 +145,10 @@ def _plan(driver: ToolDriver, grasp: PlanarGrasp, profile: MotionProfile) -> tup
     return path, driver.plan(path.whole)
 
 
-class _Execution:
-    """One run through the stages."""
+class Execution:
+    """One run through the stages of a grasp."""
+
+    success_message = "lifted and held"
 
     def __init__(
         self,
@@ -158,13 +172,13 @@ class _Execution:
         """Go through the stages until one ends the execution."""
         began = self.world.time
         try:
-            self._stages()
+            self.stages()
         except Unreachable as reason:
-            ended = _Ended(Outcome.UNREACHABLE, str(reason))
-        except _Ended as end:
+            ended = Ended(Outcome.UNREACHABLE, str(reason))
+        except Ended as end:
             ended = end
         else:
-            ended = _Ended(Outcome.SUCCESS, "lifted and held")
+            ended = Ended(Outcome.SUCCESS, self.success_message)
         return TrialOutcome(
             outcome=ended.outcome,
             rise=self._rise(),
@@ -174,42 +188,42 @@ class _Execution:
             message=ended.message,
         )
 
-    def _stages(self) -> None:
+    def stages(self) -> None:
+        """Descend, close, lift and shake; returns after a success, else raises :class:`Ended`."""
         path, commands = _plan(self.driver, self.grasp, self.profile)
         ends = np.cumsum([1, len(path.descend), len(path.lift)])
         start, descend, lift, shake = np.split(commands, ends)
-        self._begin(Stage.APPROACH)
-        self.driver.approach(start[0], checkpoint=self._checkpoint)
-        self.driver.fingers.jump(self.grasp.width)
-        self._begin(Stage.DESCEND)
+        self.begin(Stage.APPROACH)
+        self.driver.approach(start[0], self.grasp.width, self.step)
+        self.begin(Stage.DESCEND)
         self._descend(descend)
         self._arrived(path.descend[-1] if len(path.descend) else path.start)
-        self._begin(Stage.CLOSE)
+        self.begin(Stage.CLOSE)
         self._close()
-        self._begin(Stage.LIFT)
+        self.begin(Stage.LIFT)
         self._follow(lift, check_after=len(lift) // 4)
         self._arrived(path.lift[-1])
         lifted = self._holds()
         if self.profile.shake:
-            self._begin(Stage.SHAKE)
+            self.begin(Stage.SHAKE)
             self._follow(shake)
             self._arrived(path.shake[-1])
-            self._begin(Stage.HOLD)
-            self._wait(self.profile.hold_time)
+            self.begin(Stage.HOLD)
+            self.wait(self.profile.hold_time)
         if not self._holds():
             if lifted:
-                raise _Ended(Outcome.SHAKEN, "the object was lost while shaking")
-            raise _Ended(Outcome.SLIPPED, "the object was not held after lifting")
+                raise Ended(Outcome.SHAKEN, "the object was lost while shaking")
+            raise Ended(Outcome.SLIPPED, "the object was not held after lifting")
 
     def _descend(self, commands: Array) -> None:
         for command in commands:
             self.driver.follow(command)
-            self._step()
+            self.step()
             force = self._contact_force()
             self.force = max(self.force, force)
             if force > self.profile.contact_limit:
                 self.driver.stop()
-                raise _Ended(Outcome.CONTACT_TOO_EARLY, f"met something with {force:.0f} N while descending")
+                raise Ended(Outcome.CONTACT_TOO_EARLY, f"met something with {force:.0f} N while descending")
 
     def _close(self) -> None:
         """Close until the fingers have stalled, and find out what they hold."""
@@ -219,25 +233,26 @@ class _Execution:
         limit = math.ceil(self.grasp.width / 2 / self.profile.close_speed / dt) + 6 * patience
         openings = [fingers.opening]
         for _ in range(limit):
-            self._step()
+            self.step()
             openings.append(fingers.opening)
             if len(openings) > patience and openings[-1 - patience] - openings[-1] < 1e-4:
                 break
         held = [handle for handle in self.world.objects if fingers.both_touch(handle)]
         if not held:
-            raise _Ended(Outcome.EMPTY, f"the fingers closed to {fingers.opening * 1e3:.1f} mm on nothing")
+            raise Ended(Outcome.EMPTY, f"the fingers closed to {fingers.opening * 1e3:.1f} mm on nothing")
         self.target = min(held, key=self._distance)
 
     def _follow(self, commands: Array, check_after: int = 0) -> None:
         for index, command in enumerate(commands):
             self.driver.follow(command)
-            self._step()
+            self.step()
             if index >= check_after and index % _LOST_CHECK_STEPS == 0:
                 self._check_lost()
 
-    def _wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
         for _ in range(round(seconds / self.world.time_step)):
-            self._step()
+            self.step()
 
     def _check_lost(self) -> None:
         """End early once the object is out of reach: it touched nothing of the robot twice, and is too low."""
@@ -251,8 +266,8 @@ class _Execution:
         self.lost_since += 1
         if self.lost_since >= 2:
             if self.stage is Stage.LIFT:
-                raise _Ended(Outcome.SLIPPED, "the object slipped out while lifting")
-            raise _Ended(Outcome.SHAKEN, "the object was lost while shaking")
+                raise Ended(Outcome.SLIPPED, "the object slipped out while lifting")
+            raise Ended(Outcome.SHAKEN, "the object was lost while shaking")
 
     def _holds(self) -> bool:
         """KG-1's success rule."""
@@ -281,18 +296,20 @@ class _Execution:
         error = float(np.linalg.norm(tool[:3] - goal[:3]))
         turn = abs(wrap_angle(float(tool[3] - goal[3])))
         if error > POSITION_TOLERANCE or turn > YAW_TOLERANCE:
-            raise _Ended(
+            raise Ended(
                 Outcome.ROBOT_FAULT,
                 f"the tool stopped {error * 1e3:.1f} mm and {math.degrees(turn):.1f}° off its target "
                 f"in stage '{self.stage}'",
             )
 
-    def _begin(self, stage: Stage) -> None:
+    def begin(self, stage: Stage) -> None:
+        """Begin a stage."""
         self.stage = stage
         if self.on_stage is not None:
             self.on_stage(stage)
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """Advance by a time step; ends the execution if asked to."""
         self.world.step()
         self._checkpoint()
 
@@ -302,9 +319,10 @@ class _Execution:
             self.on_step(self.stage)
         if self.cancelled is not None and self.cancelled():
             self.driver.stop()
+            self.world.step(_STOP_STEPS)
             holding = any(self.driver.fingers.both_touch(handle) for handle in self.world.objects)
             state = "holds the object" if holding else "is empty"
-            raise _Ended(
+            raise Ended(
                 Outcome.CANCELLED,
                 f"cancelled in stage '{self.stage}': the gripper {state}, "
                 f"{self.driver.fingers.opening * 1e3:.0f} mm open",

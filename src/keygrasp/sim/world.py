@@ -17,6 +17,7 @@ from keygrasp.errors import InputError, MeshError
 from keygrasp.extras import require
 from keygrasp.geometry.cameras import Intrinsics
 from keygrasp.geometry.poses import Array, make_pose, quaternion_from_rotation, rotation_from_quaternion
+from keygrasp.sim.hulls import deflated, hulls_as_obj
 from keygrasp.sim.rendering import look_at, metric_depth, pinhole, projection_matrix, view_matrix
 
 if TYPE_CHECKING:
@@ -382,7 +383,7 @@ class World:
             raise MeshError(f"'{prepared.name}' has hull points that are not finite", "Repair its mesh")
         with tempfile.TemporaryDirectory(prefix="keygrasp-") as folder:
             path = Path(folder) / "hulls.obj"
-            path.write_text(_hulls_as_obj(hulls), encoding="ascii")
+            path.write_text(hulls_as_obj([deflated(hull) for hull in hulls]), encoding="ascii")
             shape: int = self.bullet.createCollisionShape(
                 self.bullet.GEOM_MESH, fileName=str(path), physicsClientId=self.client
             )
@@ -418,16 +419,3 @@ def _quaternion(rotation: ArrayLike | None) -> Array:
     value = np.asarray(rotation, dtype=float)
     matrix = value if value.shape == (3, 3) else rotation_from_quaternion(value)
     return quaternion_from_rotation(matrix)
-
-
-def _hulls_as_obj(hulls: list[Array]) -> str:
-    """OBJ text with one group a hull; its faces only mention every point, for the engine hulls them anew."""
-    lines: list[str] = []
-    first = 1
-    for index, hull in enumerate(hulls):
-        lines.append(f"o hull{index}")
-        lines += [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in hull]
-        last = first + len(hull) - 1
-        lines += [f"f {min(i, last)} {min(i + 1, last)} {min(i + 2, last)}" for i in range(first, last + 1, 3)]
-        first = last + 1
-    return "\n".join(lines) + "\n"
