@@ -169,7 +169,7 @@ def random_grasps(scene: Scene, count: int, rng: np.random.Generator) -> tuple[P
 
 def _neighbours(grasp: PlanarGrasp, rng: np.random.Generator, count: int) -> Array:
     centre = np.array([grasp.x, grasp.y, grasp.z, grasp.yaw, grasp.width])
-    near = centre + rng.normal(size=(count, 5)) * _LOCAL_STEP
+    near: Array = centre + rng.normal(size=(count, 5)) * _LOCAL_STEP
     near[:, 2] = np.maximum(near[:, 2], _LOWEST_TIPS)
     return near
 

@@ -84,8 +84,8 @@ class ReferencePlanner:
         contour = _outline(mask)
         pairs, rejections = _antipodal_pairs(contour, gripper, self._strictness)
         grasps = _grasps_of_pairs(contour, pairs, heights, self._strictness)
-        clear = _fingers_clear(heights, grasps, gripper, self._strictness)
-        rejections["fingers would collide"] = int(np.count_nonzero(~clear))
+        clear = _gripper_clear(heights, grasps, gripper, self._strictness)
+        rejections["the gripper would collide"] = int(np.count_nonzero(~clear))
         grasps = grasps[clear]
         if len(grasps) == 0:
             reason = max(rejections, key=lambda name: rejections[name])
@@ -207,21 +207,27 @@ def _sample(heights: Array, xy: Array) -> Array:
     return np.where(inside & (values > _STANDS_OUT), values, 0.0)
 
 
-def _fingers_clear(heights: Array, grasps: Array, gripper: GripperSpec, strictness: _Strictness) -> NDArray[np.bool_]:
-    """Whether all that lies under both padded finger rectangles is ``clearance`` lower than the tips (m,)."""
+def _gripper_clear(heights: Array, grasps: Array, gripper: GripperSpec, strictness: _Strictness) -> NDArray[np.bool_]:
+    """Whether all under both padded fingers, and all under the palm, is ``clearance`` lower than these (m,)."""
     half_across = gripper.pad_width / 2 + strictness.padding
-    near, far = -strictness.padding, gripper.pad_thickness + strictness.padding
+    outward = np.linspace(-strictness.padding, gripper.pad_thickness + strictness.padding, 8)
     across = np.linspace(-half_across, half_across, 12)
-    along = np.linspace(near, far, 8)
+    reach = grasps[:, 4, None] / 2 + outward[None]
+    fingers = _highest(heights, grasps, np.concatenate([reach, -reach], axis=1), across)
+    along = np.linspace(-gripper.palm_along / 2, gripper.palm_along / 2, 40)
+    across = np.linspace(-gripper.palm_across / 2, gripper.palm_across / 2, 15)
+    palm = _highest(heights, grasps, np.broadcast_to(along, (len(grasps), along.size)), across)
+    room = grasps[:, 2] - strictness.clearance + 1e-9
+    return np.asarray((fingers <= room) & (palm <= room + gripper.pad_height))
+
+
+def _highest(heights: Array, grasps: Array, along: Array, across: Array) -> Array:
+    """Highest surface (m,) on the grid ``along`` (m, a) by ``across`` (b,) in each grasp's own frame."""
     direction = np.stack([np.cos(grasps[:, 3]), np.sin(grasps[:, 3])], axis=1)
     sideways = np.stack([-direction[:, 1], direction[:, 0]], axis=1)
-    highest = np.zeros(len(grasps))
-    for side in (-1.0, 1.0):
-        reach = side * (grasps[:, 4, None] / 2 + along[None])  # (m, 8)
-        points = (
-            grasps[:, None, None, :2]
-            + reach[:, :, None, None] * direction[:, None, None, :]
-            + across[None, None, :, None] * sideways[:, None, None, :]
-        )
-        highest = np.maximum(highest, _sample(heights, points).max(axis=(1, 2)))
-    return np.asarray(highest <= grasps[:, 2] - strictness.clearance + 1e-9)
+    points = (
+        grasps[:, None, None, :2]
+        + along[:, :, None, None] * direction[:, None, None, :]
+        + across[None, None, :, None] * sideways[:, None, None, :]
+    )
+    return np.asarray(_sample(heights, points).max(axis=(1, 2)))

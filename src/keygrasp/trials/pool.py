@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -114,7 +114,7 @@ class _Pool:
         self._selector = selectors.DefaultSelector()
         self._failed_starts = 0
 
-    def run(self, workers: int) -> Iterator[Done]:
+    def run(self, workers: int) -> Generator[Done, None, None]:
         try:
             for _ in range(min(workers, len(self._tasks))):
                 self._start()
@@ -202,7 +202,7 @@ class _Pool:
 
 def run_tasks(
     handler: str, setup: Json, tasks: Sequence[Json], *, workers: int, timeout_s: float = 600.0
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """Do independent tasks in worker processes; yields each one's end as it comes, in any order.
 
     Close the iterator (or let an exception such as KeyboardInterrupt pass through it) to stop the workers at once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -132,8 +133,9 @@ class TrialRecord:
 
 
 def grasp_row(grasp: PlanarGrasp) -> GraspRow:
-    """A grasp as six numbers."""
-    return [grasp.x, grasp.y, grasp.z, grasp.yaw, grasp.width, float(grasp.score)]
+    """A grasp as six numbers; a score that is not finite becomes 0, since JSON has no such numbers."""
+    score = float(grasp.score) if math.isfinite(grasp.score) else 0.0
+    return [grasp.x, grasp.y, grasp.z, grasp.yaw, grasp.width, score]
 
 
 def grasp_from_row(row: GraspRow) -> PlanarGrasp:
