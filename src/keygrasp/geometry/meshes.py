@@ -19,8 +19,10 @@ from keygrasp.geometry.poses import Array
 
 Faces = NDArray[np.int64]
 
-#: A point set whose hull is thinner than this share of its size is taken as flat, line or point.
-_FLATNESS = 1e-6
+#: Points whose hull has less than this share of the volume of a cube of their size are flat, a line or a point.
+_FLATNESS = 1e-9
+#: Most directions that are tried for an oriented box; smooth scans have thousands of hull faces.
+_MAX_BOX_NORMALS = 600
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def mass_properties(vertices: Array, faces: Faces) -> MassProperties:
     d = np.einsum("ij,ij->i", a, np.cross(b, c))
     volume = float(d.sum() / 6)
     size = float(np.ptp(vertices, axis=0).max())
-    if not np.isfinite(volume) or abs(volume) <= _FLATNESS**2 * size**3:
+    if not np.isfinite(volume) or abs(volume) <= _FLATNESS * size**3:
         raise MeshError("the mesh encloses no volume", "Give a closed surface, not a sheet or a line")
     s = a + b + c
     center = (d @ s) / 24 / volume
@@ -84,6 +86,7 @@ def oriented_extents(points: Array) -> Array:
 
     The box is the smallest one with a side on a face of the convex hull and, in that face's plane, an edge on an
     edge of the projected outline (Freeman and Shapira's rectangle, CACM 18(7), 1975): the usual close approximation.
+    Where the hull has more than 600 different faces, the directions with most area are tried.
 
     Raises:
         MeshError: If the points lie in a plane.
@@ -91,6 +94,8 @@ def oriented_extents(points: Array) -> Array:
     hull = _qhull(points)
     corners = points[hull.vertices]
     normals = np.unique(np.round(_half_space(hull.equations[:, :3]), 6), axis=0)
+    if len(normals) > _MAX_BOX_NORMALS:
+        normals = _main_normals(points, hull)
     best: tuple[float, Array] | None = None
     for normal in normals / np.linalg.norm(normals, axis=1, keepdims=True):
         height = float(np.ptp(corners @ normal))
@@ -149,17 +154,25 @@ def union_of_hulls(hulls: tuple[Array, ...]) -> tuple[Array, Faces]:
 
 
 def is_watertight(faces: Faces) -> bool:
-    """Whether every edge is shared by exactly two faces that turn in opposite directions along it."""
+    """Whether every edge is passed as often in one direction as in the other, so that the mesh encloses a volume.
+
+    Shells that touch along an edge (four faces on it, as scans have them) count as watertight.
+    """
     if not len(faces):
         return False
     edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
-    forward, counts = np.unique(edges, axis=0, return_counts=True)
-    backward = np.unique(edges[:, ::-1], axis=0)
-    return bool((counts == 1).all() and len(forward) == len(backward) and (forward == backward).all())
+    forward, there = np.unique(edges, axis=0, return_counts=True)
+    backward, back = np.unique(edges[:, ::-1], axis=0, return_counts=True)
+    return bool(np.array_equal(forward, backward) and np.array_equal(there, back))
 
 
-def clean(vertices: Array, faces: Faces) -> tuple[Array, Faces]:
-    """Merge vertices at the same place, drop faces without area and vertices without faces.
+def clean(vertices: Array, faces: Faces, *, tolerance: float = 1e-8) -> tuple[Array, Faces]:
+    """Merge vertices at the same place, drop faces whose corners coincide and vertices without faces.
+
+    Args:
+        vertices: (V, 3).
+        faces: (F, 3).
+        tolerance: Share of the mesh's size that counts as the same place (up to rounding to a grid of that size).
 
     Raises:
         MeshError: If a coordinate is NaN or infinite, an index is out of range or no face remains.
@@ -176,7 +189,7 @@ def clean(vertices: Array, faces: Faces) -> tuple[Array, Faces]:
     size = float(np.ptp(vertices, axis=0).max())
     if size == 0:
         raise MeshError("all vertices are at the same place", "Export the mesh anew")
-    grid = np.round((vertices - vertices.min(axis=0)) / (size * 1e-8)).astype(np.int64)
+    grid = np.round((vertices - vertices.min(axis=0)) / (size * tolerance)).astype(np.int64)
     _, first, inverse = np.unique(grid, axis=0, return_index=True, return_inverse=True)
     faces = inverse.reshape(-1)[faces]
     distinct = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
@@ -196,7 +209,7 @@ def _qhull(points: Array) -> ConvexHull:
     except (QhullError, ValueError) as error:
         raise MeshError("the points lie in a plane or are not finite, so they enclose no volume") from error
     size = float(np.ptp(points, axis=0).max())
-    if hull.volume <= _FLATNESS * size**3 * _FLATNESS:
+    if hull.volume <= _FLATNESS * size**3:
         raise MeshError("the points lie in a plane, so they enclose no volume")
     return hull
 
@@ -205,6 +218,16 @@ def _half_space(normals: Array) -> Array:
     """Turn each normal (N, 3) so that opposite faces give the same one."""
     pivot = np.argmax(np.abs(normals) > 1e-6, axis=1)
     return np.asarray(normals * np.sign(normals[np.arange(len(normals)), pivot])[:, None])
+
+
+def _main_normals(points: Array, hull: ConvexHull) -> Array:
+    """Directions (N, 3) of the hull's faces, gathered to about a degree, that have most area."""
+    corners = points[hull.simplices]
+    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    gathered, place = np.unique(np.round(_half_space(hull.equations[:, :3]), 2), axis=0, return_inverse=True)
+    total = np.bincount(place.reshape(-1), weights=areas)
+    largest = np.argsort(-total, kind="stable")[:_MAX_BOX_NORMALS]
+    return np.asarray(gathered[largest])
 
 
 def _plane_basis(normal: Array) -> Array:
