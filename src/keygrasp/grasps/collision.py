@@ -15,8 +15,10 @@ from keygrasp.scene import GripperSpec, HeightMap
 
 #: Heights up to this many metres can be the table's noise and stop no finger.
 TABLE_FLOOR = 0.005
-#: Default metres kept to the surface on every side and below.
+#: Default metres kept to the surface beside the fingers, and beneath fingers and palm.
 CLEARANCE = 0.003
+#: Metres kept beneath on top of that: a height is read with about this error, and a descending arm overshoots.
+_HEIGHT_ERROR = 0.002
 #: Cells by which heights are spread before a rectangle is asked: samples can then lie as far apart as twice that.
 _FINGER_SPREAD, _PALM_SPREAD = 1, 2
 
@@ -40,7 +42,7 @@ class FootprintModel:
     def __init__(self, height_map: HeightMap, gripper: GripperSpec, clearance: float = CLEARANCE) -> None:
         self._map = height_map
         self._gripper = gripper
-        self._clearance = clearance
+        self._beneath = clearance + _HEIGHT_ERROR
         self._heights = smooth_heights(height_map)
         self._beneath_finger = _spread(self._heights, _FINGER_SPREAD)
         self._beneath_palm = _spread(self._heights, _PALM_SPREAD)
@@ -72,16 +74,16 @@ class FootprintModel:
         """Both heights of grasps (n, 5)."""
         return Footprint(self.finger_heights(grasps), self.palm_heights(grasps))
 
-    def lowest_z(self, footprint: Footprint, table_clearance: float) -> Array:
-        """(n,) lowest fingertip height at which neither fingers, palm nor table are touched."""
-        fingers = np.where(footprint.fingers > TABLE_FLOOR, footprint.fingers + self._clearance, table_clearance)
-        palm = footprint.palm - self._gripper.pad_height + self._clearance
-        return np.asarray(np.maximum(np.maximum(fingers, palm), table_clearance), dtype=float)
+    def limits(self, footprint: Footprint, table_clearance: float) -> Array:
+        """(n, 3) lowest fingertip heights at which the table, the fingers and the palm touch nothing."""
+        fingers = np.where(footprint.fingers > TABLE_FLOOR, footprint.fingers + self._beneath, 0.0)
+        palm = footprint.palm - self._gripper.pad_height + self._beneath
+        return np.stack([np.full(len(palm), table_clearance), fingers, palm], axis=1)
 
     def clear(self, grasps: Array, footprint: Footprint) -> NDArray[np.bool_]:
         """(n,) whether grasps with these footprints touch nothing while they descend."""
-        # A hair of tolerance, so that a grasp at exactly lowest_z counts as clear.
-        room = grasps[:, Z] - self._clearance + 1e-6
+        # A hair of tolerance, so that a grasp at exactly its limit counts as clear.
+        room = grasps[:, Z] - self._beneath + 1e-6
         fingers = footprint.fingers <= np.maximum(room, TABLE_FLOOR)
         palm = footprint.palm <= room + self._gripper.pad_height
         return np.asarray(fingers & palm & (grasps[:, Z] >= 0.0))
@@ -96,7 +98,8 @@ def footprint_clear(
         height_map: Heights above the table; what lies outside of it counts as free table.
         grasps: (n, 5) x, y, z, yaw, width in metres and radians, workspace frame.
         gripper: The gripper.
-        clearance: Metres kept to the surface beneath fingers and palm and beside the fingers.
+        clearance: Metres kept to the surface beside the fingers; beneath fingers and palm 2 mm more are kept, for
+            the error of the heights.
 
     Returns:
         (n,) bool. A grasp whose fingertips lie below the table is not clear.

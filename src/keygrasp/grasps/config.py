@@ -32,9 +32,9 @@ class GeneratorConfig:
 
     friction: float = 0.5
     clearance: float = 0.003
-    table_clearance: float = 0.004
+    table_clearance: float = 0.003
     opening_margin: float = 0.008
-    min_grip: float = 0.005
+    min_grip: float = 0.004
     levels: int = 4
     spacing: float = 0.005
     pairs: int = 50

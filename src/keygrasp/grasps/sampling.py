@@ -20,6 +20,8 @@ _SPREAD = 0.004
 #: Least height in metres of object between the pads, and least height of the tips above the table.
 _MIN_GRIP = 0.004
 _TABLE = 0.003
+#: Metres between palm and surface at the deepest.
+_PALM_ROOM = 0.005
 #: Room in metres beyond the contacts, on both sides together.
 _ROOM = (0.006, 0.024)
 
@@ -77,7 +79,7 @@ def _draw(
     share, room = rng.uniform(size=batch), rng.uniform(*_ROOM, size=batch)
     # From the palm's limit upwards, the first look is at full opening, which tells what lies between the fingers.
     grasps[:, WIDTH] = gripper.max_opening
-    palm = np.maximum(model.palm_heights(grasps) - gripper.pad_height + 0.003, _TABLE).astype(float)
+    palm = np.maximum(model.palm_heights(grasps) - gripper.pad_height + _PALM_ROOM, _TABLE).astype(float)
     tops = perceived.height_map.sample(grasps[:, :2]).astype(float)
     grasps[:, Z] = palm + share * np.maximum(tops - _MIN_GRIP - palm, 0.0)
     contacts = predict_contacts(model.heights, perceived.height_map, grasps, gripper)
