@@ -1,10 +1,11 @@
 """The simulated graph: ``ros2 launch keygrasp_bringup sim.launch.py [planner:=geometric] [params_file:=FILE]``."""
 
 from keygrasp_ros.graph import DEFAULT_PLANNER, PACKAGE, PLANNERS, default_params, nodes_for
-from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
+
+from launch import LaunchContext, LaunchDescription
 
 
 def _nodes(context: LaunchContext) -> list[Node]:

@@ -6,10 +6,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from keygrasp_ros.topics import DEPTH, DEPTH_INFO
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
+
+from keygrasp_ros.topics import DEPTH, DEPTH_INFO
 
 Pair = tuple[Image, CameraInfo]
 #: Unpaired messages that are kept while their partners are on the way.
@@ -33,7 +34,11 @@ class CameraFeed:
         group = ReentrantCallbackGroup()
         for side, topic in enumerate((DEPTH, DEPTH_INFO)):
             node.create_subscription(
-                topic.type, topic.name, lambda message, side=side: self._take(side, message), topic.qos, callback_group=group
+                topic.type,
+                topic.name,
+                lambda message, side=side: self._take(side, message),
+                topic.qos,
+                callback_group=group,
             )
 
     @property

@@ -1,9 +1,6 @@
 """Picking from a script: connect, load an object, pick with feedback, cancel, read the result.
 
-    with PickClient() as client:
-        client.wait_ready()
-        answer = client.pick(on_feedback=lambda feedback: print(feedback.stage))
-        print(answer.result.outcome.message)
+For example: ``with PickClient() as client: print(client.pick().result.outcome.message)``.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from keygrasp.errors import InputError, RobotError
+import rclpy
 from keygrasp_interfaces.msg import PickRecord
 from rclpy.action import ActionClient
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -25,7 +22,7 @@ from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-import rclpy
+from keygrasp.errors import InputError, RobotError
 from keygrasp_ros.conversions import picture_of, seconds_of
 from keygrasp_ros.topics import LOAD_OBJECT, OBSERVER, PICK, RECORD
 from keygrasp_ros.waiting import wait_for, wait_until
@@ -76,7 +73,9 @@ class PickClient:
     def __enter__(self) -> PickClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -94,7 +93,9 @@ class PickClient:
         """
         wait_until(self._action.server_is_ready, f"nobody offers '{PICK.name}'", seconds, check)
 
-    def load_object(self, name: str, *, rule: str = "E", seed: int = 0, source: str = "embedded", seconds: float = 60.0) -> None:
+    def load_object(
+        self, name: str, *, rule: str = "E", seed: int = 0, source: str = "embedded", seconds: float = 60.0
+    ) -> None:
         """Put an object on the simulator's table.
 
         Raises:
@@ -120,7 +121,9 @@ class PickClient:
             raise RobotError("the pick server rejected the goal", "Its log says why")
         return handle
 
-    def result(self, handle: Any, seconds: float = 120.0, check: Callable[[], bool] = lambda: False) -> PICK.type.Result:
+    def result(
+        self, handle: Any, seconds: float = 120.0, check: Callable[[], bool] = lambda: False
+    ) -> PICK.type.Result:
         """Wait for the result of a goal."""
         return wait_for(handle.get_result_async(), "the pick did not end", seconds, check).result
 

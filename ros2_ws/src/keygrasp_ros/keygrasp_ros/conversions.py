@@ -12,13 +12,14 @@ import sys
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Pose, Quaternion
+from keygrasp_interfaces import msg
+from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import Header
+
 from keygrasp.errors import ImageError, InputError
 from keygrasp.geometry.cameras import Intrinsics, depth_in_metres
 from keygrasp.geometry.poses import Array, make_pose, quaternion_from_rotation, rotation_from_quaternion
 from keygrasp.scene import GraspPlan, Outcome, OverheadView, PlanarGrasp, TrialOutcome
-from keygrasp_interfaces import msg
-from sensor_msgs.msg import CameraInfo, Image
-from std_msgs.msg import Header
 
 #: Element type and size in bytes of the encodings that are taken.
 _ENCODINGS = {"32FC1": np.dtype(np.float32), "16UC1": np.dtype(np.uint16), "mono16": np.dtype(np.uint16)}
@@ -76,7 +77,13 @@ def depth_of(image: Image) -> np.ndarray:
         raise ImageError(f"encoding '{image.encoding}' is not a depth image", "Give 32FC1 (metres) or 16UC1 (mm)")
     kind = _ENCODINGS[image.encoding]
     height, width, step = image.height, image.width, image.step
-    if height == 0 or width == 0 or step < width * kind.itemsize or step % kind.itemsize or len(image.data) != height * step:
+    if (
+        height == 0
+        or width == 0
+        or step < width * kind.itemsize
+        or step % kind.itemsize
+        or len(image.data) != height * step
+    ):
         raise ImageError(
             f"a {width}×{height} {image.encoding} image with step {step} can't have {len(image.data)} bytes",
             "Check height, width, step and encoding",

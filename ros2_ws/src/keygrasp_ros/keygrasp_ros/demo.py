@@ -1,7 +1,4 @@
-"""The demo: the whole graph, headless, and pick goals on objects that it has never seen.
-
-    python -m keygrasp_ros.demo [--objects N] [--seed S] [--json FILE]
-"""
+"""The demo (``python -m keygrasp_ros.demo``): the whole graph, headless, picks objects that it has never seen."""
 
 from __future__ import annotations
 
@@ -14,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from keygrasp_interfaces.msg import TrialOutcome
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
 from keygrasp.errors import EXIT_INTERRUPTED, InputError, KeygraspError, RobotError
 from keygrasp.files import write_json
 from keygrasp.objects import split
 from keygrasp.provenance import provenance
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from keygrasp_interfaces.msg import TrialOutcome
 from keygrasp_ros.client import PickClient
 from keygrasp_ros.demo_report import DemoPick, pictures_of, write_page
 from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS, default_params, nodes_for
@@ -97,9 +94,7 @@ def _picks(
             yield pick
 
 
-def _pick(
-    client: PickClient, name: str, seed: int, show: Callable[[str], None], check: Callable[[], bool]
-) -> DemoPick:
+def _pick(client: PickClient, name: str, seed: int, show: Callable[[str], None], check: Callable[[], bool]) -> DemoPick:
     stages: list[str] = []
     warnings: list[str] = []
 
@@ -152,7 +147,9 @@ def _report(picks: list[DemoPick], options: argparse.Namespace, console: Console
     write_page(page, picks, setting)
     if options.json is not None:
         rows = [{k: v for k, v in dataclasses.asdict(pick).items() if k != "pictures"} for pick in picks]
-        write_json(options.json, {**provenance(options.seed), "seconds": seconds, "planner": options.planner, "picks": rows})
+        write_json(
+            options.json, {**provenance(options.seed), "seconds": seconds, "planner": options.planner, "picks": rows}
+        )
     console.print(f"{picked} of {len(picks)} objects picked in {seconds:.1f} s", highlight=False)
     console.print(f"report: {page.resolve()}", soft_wrap=True, highlight=False)
     for pick in broken:
@@ -161,12 +158,20 @@ def _report(picks: list[DemoPick], options: argparse.Namespace, console: Console
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="keygrasp_ros.demo", description="Pick objects in simulation through the ROS 2 graph.")
-    parser.add_argument("--objects", type=_count, default=10, metavar="N", help="how many objects (default: %(default)s)")
-    parser.add_argument("--seed", type=_seed, default=0, metavar="S", help="choice and poses of the objects (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="keygrasp_ros.demo", description="Pick objects in simulation through the ROS 2 graph."
+    )
+    parser.add_argument(
+        "--objects", type=_count, default=10, metavar="N", help="how many objects (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="S", help="choice and poses of the objects (default: %(default)s)"
+    )
     parser.add_argument("--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="(default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
-    parser.add_argument("--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="report and log (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="report and log (default: %(default)s)"
+    )
     return parser
 
 

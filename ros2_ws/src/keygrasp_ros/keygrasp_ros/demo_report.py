@@ -9,13 +9,13 @@ from importlib import resources
 from pathlib import Path
 
 import numpy as np
+from keygrasp_interfaces.msg import PickRecord
+
 from keygrasp.extras import require
 from keygrasp.files import write_text
 from keygrasp.scene import GripperSpec
 from keygrasp.trials.drawing import SceneDrawing, draw_scene
 from keygrasp.trials.drawing_canvas import encode_png
-from keygrasp_interfaces.msg import PickRecord
-
 from keygrasp_ros.conversions import outcome_of, plan_of
 from keygrasp_ros.scene_conversions import scene_of
 

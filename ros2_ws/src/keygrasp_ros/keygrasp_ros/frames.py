@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-from keygrasp.errors import InputError
-from keygrasp.geometry.poses import Array, invert_pose
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from tf2_msgs.msg import TFMessage
 
+from keygrasp.errors import InputError
+from keygrasp.geometry.poses import Array, invert_pose
 from keygrasp_ros.conversions import pose_matrix
 from keygrasp_ros.topics import TF, TF_STATIC
 
@@ -33,10 +33,11 @@ class FrameTree:
         faults = []
         for transform in message.transforms:
             child, parent = transform.child_frame_id.lstrip("/"), transform.header.frame_id.lstrip("/")
+            if not child or not parent or child == parent:
+                faults.append(f"a transform from '{parent}' to '{child}': both frames need a name of their own")
+                continue
             t = transform.transform
             try:
-                if not child or not parent or child == parent:
-                    raise InputError(f"transform from '{parent}' to '{child}'", "Both frames need a name of their own")
                 pose = pose_matrix(t.translation, t.rotation, f"transform to '{child}'")
             except InputError as error:
                 faults.append(str(error))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point, PoseArray, Vector3
-from keygrasp.scene import GripperSpec, Keypoints, PlanarGrasp
-from keygrasp.trials.drawing import KEYPOINT_COLOURS, PATH_COLOUR, SCORE_RAMP, outcome_colour
-from keygrasp.trials.drawing_canvas import ramp
 from keygrasp_interfaces import msg
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
+from keygrasp.scene import GripperSpec, Keypoints, PlanarGrasp
+from keygrasp.trials.drawing import KEYPOINT_COLOURS, PATH_COLOUR, SCORE_RAMP, outcome_colour
+from keygrasp.trials.drawing_canvas import ramp
 from keygrasp_ros.conversions import grasp_pose, outcome_of, pose_message
 
 _POINT_SIZE = 0.003
@@ -97,7 +97,11 @@ def _glyph(grasp: PlanarGrasp, gripper: GripperSpec) -> list[Point]:
     along = np.append(grasp.closing_axis, 0.0) * grasp.width / 2
     middle = np.array([grasp.x, grasp.y, grasp.z])
     up = np.array([0.0, 0.0, gripper.pad_height])
-    lines = [(middle + up - along, middle + up + along), (middle - along, middle - along + up), (middle + along, middle + along + up)]
+    lines = [
+        (middle + up - along, middle + up + along),
+        (middle - along, middle - along + up),
+        (middle + along, middle + along + up),
+    ]
     return [_point(end) for line in lines for end in line]
 
 

@@ -16,10 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from keygrasp.errors import ConfigurationError, InputError
-from keygrasp.scene import GripperSpec
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
+
+from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.scene import GripperSpec
 
 Value = bool | int | float | str | tuple[float, ...]
 T = TypeVar("T")
@@ -72,7 +73,9 @@ class Parameter:
         return value
 
     def _checked_numbers(self, values: tuple[Any, ...]) -> tuple[float, ...]:
-        if len(values) != len(self.default) or not all(isinstance(v, (int, float)) and math.isfinite(v) for v in values):
+        if len(values) != len(self.default) or not all(
+            isinstance(v, (int, float)) and math.isfinite(v) for v in values
+        ):
             raise ConfigurationError(f"parameter {self.name} must be {len(self.default)} numbers, not {values}")
         return tuple(float(v) for v in values)
 
@@ -108,7 +111,6 @@ WORKSPACE_FRAME = Parameter("workspace_frame", "workspace", "Frame of all grasps
 SEED = Parameter("seed", 0, "Seed of all random draws: the same image and seed give the same answer.", 0, 2**31 - 1)
 
 
-
 def from_dataclass(prefix: str, kind: type) -> tuple[Parameter, ...]:
     """One parameter a plain field of a configuration of the library, described by the class's own docstring.
 
@@ -129,7 +131,9 @@ def fill(read: Callable[[str], Any], prefix: str, kind: type[T]) -> T:
         ConfigurationError: If a value is out of range or two don't fit each other.
     """
     try:
-        return kind(**{parameter.name.split(".")[-1]: read(parameter.name) for parameter in from_dataclass(prefix, kind)})
+        return kind(
+            **{parameter.name.split(".")[-1]: read(parameter.name) for parameter in from_dataclass(prefix, kind)}
+        )
     except ConfigurationError:
         raise
     except InputError as error:

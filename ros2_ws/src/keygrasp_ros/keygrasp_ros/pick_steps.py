@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from action_msgs.msg import GoalStatus
-from keygrasp.errors import InputError, RobotError
-from keygrasp_interfaces.msg import GraspPlan, PerceivedScene, Target, TrialOutcome
+from keygrasp_interfaces.msg import Grasp, GraspPlan, PerceivedScene, Target, TrialOutcome
 from rclpy.action import ActionClient
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
+from keygrasp.errors import InputError, RobotError
 from keygrasp_ros.camera_feed import CameraFeed, Pair
 from keygrasp_ros.conversions import seconds_of
 from keygrasp_ros.topics import EXECUTE, EXTRACT, GENERATE, REFINE, Endpoint
@@ -88,14 +88,20 @@ class PickSteps:
             self._node.get_logger().warning(warning)
             return plan, warning
 
-    def execute(self, plan: GraspPlan, cancelled: Cancelled, on_stage: Callable[[str], None]) -> TrialOutcome:
-        """Let the robot execute the plan's grasp; a cancel is passed on, and its result awaited.
+    def execute(
+        self, plan: GraspPlan, place_at: Grasp | None, cancelled: Cancelled, on_stage: Callable[[str], None]
+    ) -> TrialOutcome:
+        """Let the robot execute the plan's grasp, and place; a cancel is passed on, and its result awaited.
 
         Raises:
             RobotError: If the robot does not answer, or vanishes on the way.
         """
         wait_until(self._robot.server_is_ready, f"no robot offers '{EXECUTE.name}'", self._service_seconds, cancelled)
-        goal = EXECUTE.type.Goal(header=plan.header, grasp=plan.grasp)
+        goal = EXECUTE.type.Goal(header=plan.header, grasp=plan.grasp, place=place_at is not None)
+        if place_at is not None:
+            goal.place_at = place_at
+            if place_at.z <= 0:
+                goal.place_at.z = plan.grasp.z
         sent = self._robot.send_goal_async(goal, feedback_callback=lambda m: on_stage(m.feedback.stage))
         handle = wait_for(sent, f"the robot did not answer '{EXECUTE.name}'", self._service_seconds, lambda: False)
         if not handle.accepted:

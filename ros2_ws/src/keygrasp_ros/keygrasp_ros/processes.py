@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import IO
 
 from keygrasp.errors import StorageError
-
 from keygrasp_ros.graph import NodeSpec
 from keygrasp_ros.running import CHILD_VARIABLE
 
@@ -48,7 +47,7 @@ class NodeProcesses:
         with self._output() as output:
             for spec in self._specs:
                 command = [sys.executable, "-m", spec.module, "--ros-args", *self._arguments[spec.name]]
-                self.children[spec.name] = subprocess.Popen(
+                self.children[spec.name] = subprocess.Popen(  # noqa: S603 - this interpreter, a module of ours
                     command, env=self._environment, start_new_session=True, stdout=output, stderr=output
                 )
 
@@ -60,7 +59,9 @@ class NodeProcesses:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     @contextlib.contextmanager

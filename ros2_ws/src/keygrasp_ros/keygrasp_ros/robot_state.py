@@ -7,12 +7,17 @@ from typing import Any
 
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Quaternion, TransformStamped, Vector3
-from keygrasp.geometry.poses import Array, make_pose, rotation_from_quaternion
-from keygrasp.sim import World
-from keygrasp_ros.conversions import pose_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
+
+from keygrasp.geometry.poses import Array, make_pose, rotation_from_quaternion
+from keygrasp.robots import Robot
+from keygrasp.sim import World
+from keygrasp.sim.free_gripper import free_gripper_urdf
+from keygrasp.sim.ur5 import BASE_POSITION
+from keygrasp.sim.ur5_description import ur5_urdf
+from keygrasp_ros.conversions import pose_message
 
 
 def transform(child: str, parent: str, pose: Array, stamp: Time) -> TransformStamped:
@@ -23,6 +28,14 @@ def transform(child: str, parent: str, pose: Array, stamp: Time) -> TransformSta
     stamped.transform.translation = Vector3(x=p.x, y=p.y, z=p.z)
     stamped.transform.rotation = Quaternion(x=q.x, y=q.y, z=q.z, w=q.w)
     return stamped
+
+
+def robot_description(robot: Robot) -> str:
+    """URDF of a simulated robot; its link names are those on ``/tf``. Meshes are given as file URLs, as RViz needs."""
+    if robot.name == "ur5":
+        path = ur5_urdf(robot.gripper, pedestal=BASE_POSITION[2], detailed=False)
+        return path.read_text(encoding="utf-8").replace('filename="/', 'filename="file:///')
+    return free_gripper_urdf(robot.gripper)
 
 
 class RobotState:
@@ -42,7 +55,9 @@ class RobotState:
             for joint in range(bullet.getNumJoints(body, physicsClientId=world.client))
         ]
         self._links = {info[0]: info[12].decode() for info in infos}
-        self._joints = {info[0]: info[1].decode() for info in infos if info[2] in (bullet.JOINT_REVOLUTE, bullet.JOINT_PRISMATIC)}
+        self._joints = {
+            info[0]: info[1].decode() for info in infos if info[2] in (bullet.JOINT_REVOLUTE, bullet.JOINT_PRISMATIC)
+        }
         self._base = bullet.getBodyInfo(body, physicsClientId=world.client)[0].decode()
 
     def joint_state(self, stamp: Time) -> JointState:
@@ -73,4 +88,6 @@ class RobotState:
         return TFMessage(transforms=transforms)
 
     def _call(self, function: str, *arguments: Any, **options: Any) -> Any:
-        return getattr(self._world.bullet, function)(self._body, *arguments, physicsClientId=self._world.client, **options)
+        return getattr(self._world.bullet, function)(
+            self._body, *arguments, physicsClientId=self._world.client, **options
+        )

@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 import rclpy
-from keygrasp.errors import KeygraspError
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+
+from keygrasp.errors import KeygraspError
 
 #: Set by ``keygrasp up`` for the processes that it starts: they end when it ends, however it ends.
 CHILD_VARIABLE = "KEYGRASP_CHILD"

@@ -6,12 +6,12 @@ import array
 import math
 
 import numpy as np
-from keygrasp.errors import InputError
-from keygrasp.perception import Perceived, Plane
-from keygrasp.scene import ROWS, TOTAL_ROWS, HeightMap, KeypointKind, Keypoints, Segment
 from keygrasp_interfaces import msg
 from std_msgs.msg import Header
 
+from keygrasp.errors import InputError
+from keygrasp.perception import Perceived, Plane
+from keygrasp.scene import ROWS, TOTAL_ROWS, HeightMap, KeypointKind, Keypoints, Segment
 from keygrasp_ros.conversions import timings_message
 
 #: Largest height map that is taken from outside, in cells.

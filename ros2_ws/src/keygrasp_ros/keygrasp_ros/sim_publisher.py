@@ -6,19 +6,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from keygrasp.geometry.cameras import overhead_pose
-from keygrasp.protocol.constants import PROTOCOL
 from rclpy.node import Node
-from std_msgs.msg import Header
+from std_msgs.msg import Header, String
 from tf2_msgs.msg import TFMessage
 
+from keygrasp.geometry.cameras import overhead_pose
+from keygrasp.protocol.constants import PROTOCOL
 from keygrasp_ros.conversions import camera_info_message, depth_message, rgb_message
-from keygrasp_ros.robot_state import RobotState, transform
+from keygrasp_ros.robot_state import RobotState, robot_description, transform
 from keygrasp_ros.sim_scene import SimScene
-from keygrasp_ros.topics import DEPTH, DEPTH_INFO, JOINT_STATES, OBSERVER, TF, TF_STATIC, Topic
+from keygrasp_ros.topics import DEPTH, DEPTH_INFO, JOINT_STATES, OBSERVER, ROBOT_DESCRIPTION, TF, TF_STATIC, Topic
 
 #: Size of the observer's pictures in pixels.
 _OBSERVER_SIZE = (480, 360)
+
+
+_PUBLISHED = (DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC)
 
 
 class SimPublisher:
@@ -37,16 +40,16 @@ class SimPublisher:
         self._period = 1.0 / read("state_rate")
         self._last_state = 0.0
         self._pace: tuple[float, float] | None = None
-        topics = (DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, TF, TF_STATIC)
-        self._publishers = {topic.name: node.create_publisher(topic.type, topic.name, topic.qos) for topic in topics}
+        self._publishers = {t.name: node.create_publisher(t.type, t.name, t.qos) for t in _PUBLISHED}
         self._state: RobotState | None = None
 
     def publish_fixed(self) -> None:
-        """Everything on ``/tf_static`` in one message: a late listener gets the last one only. Call after each load."""
+        """What stays as it is until the next load; ``/tf_static`` in one message, as a late listener gets the last."""
         scene = self._scene.scene
         self._state = RobotState(scene.world, scene.robot.body, self._workspace)
         stamp = self._node.get_clock().now().to_msg()
         camera = transform(self._camera, self._workspace, overhead_pose(PROTOCOL.camera_height), stamp)
+        self._publish(ROBOT_DESCRIPTION, String(data=robot_description(scene.robot)))
         self._publish(TF_STATIC, TFMessage(transforms=[camera, self._state.base(stamp)]))
 
     def publish_image(self) -> None:
@@ -82,6 +85,11 @@ class SimPublisher:
         ahead = (simulated - self._pace[1]) / real_time_factor - (now - self._pace[0])
         if ahead > 0:
             time.sleep(ahead)
+
+    def close(self) -> None:
+        """Take the publishers down."""
+        for publisher in self._publishers.values():
+            self._node.destroy_publisher(publisher)
 
     def _publish(self, topic: Topic, message: Any) -> None:
         self._publishers[topic.name].publish(message)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from typing import get_args
 
 import numpy as np
+
 from keygrasp.errors import InputError
+from keygrasp.objects import Rule, Source
 from keygrasp.protocol.scenes import Scene, SceneSpec, build_scene
 from keygrasp.robots import CancelCheck, StageCallback
 from keygrasp.scene import OverheadView, PlanarGrasp, Stage, TrialOutcome
 
-RULES = ("E", "A", "none")
-SOURCES = ("embedded", "ycb")
 #: Stream of randomness of images after a failed attempt.
 _AGAIN = 2
 
@@ -21,10 +23,11 @@ class SimScene:
 
     Args:
         robot: ``"ur5"`` or ``"gripper"``.
+        full_motion: Move the arm from where it waits to the object, instead of beginning above it.
     """
 
-    def __init__(self, robot: str) -> None:
-        self._robot_name = robot
+    def __init__(self, robot: str, *, full_motion: bool) -> None:
+        self._robot_name, self._full_motion = robot, full_motion
         self._scene: Scene | None = None
         self._attempts = 0
 
@@ -56,9 +59,12 @@ class SimScene:
             InputError: If the object, rule or source is unknown.
             KeygraspError: If the object can't be used.
         """
-        if rule not in RULES or source not in SOURCES:
-            raise InputError(f"rule '{rule}' or source '{source}' is unknown", f"Rules: {RULES}; sources: {SOURCES}")
+        for what, value, known in (("rule", rule, get_args(Rule)), ("source", source, get_args(Source))):
+            if value not in known:
+                raise InputError(f"{what} '{value}' is unknown", f"Choose one of {', '.join(known)}")
         scene = build_scene(SceneSpec(name, rule, seed, source), robot=self._robot_name)
+        if self._full_motion and hasattr(scene.robot, "full_motion"):
+            scene.robot.full_motion = True
         self.close()
         self._scene = scene
         self.reset()
@@ -69,24 +75,40 @@ class SimScene:
         self._attempts = 0
 
     def execute(
-        self, grasp: PlanarGrasp, *, on_stage: StageCallback, cancelled: CancelCheck, on_step: Callable[[Stage], None]
+        self,
+        grasp: PlanarGrasp,
+        place_at: PlanarGrasp | None,
+        *,
+        on_stage: StageCallback,
+        cancelled: CancelCheck,
+        on_step: Callable[[Stage], None],
     ) -> TrialOutcome:
-        """Execute a grasp on the scene as it is now."""
+        """Execute a grasp on the scene as it is now, and put the object down where that is asked for."""
         robot = self.scene.robot
+        if place_at is not None and not hasattr(robot, "place"):
+            raise InputError(f"the robot '{robot.name}' can lift but not place", "Send the goal with place = false")
+        profile = robot.profile
         robot.on_step = on_step
+        robot.profile = dataclasses.replace(profile, shake=profile.shake and place_at is None)
         try:
-            return robot.execute(grasp, on_stage=on_stage, cancelled=cancelled)
+            outcome = robot.execute(grasp, on_stage=on_stage, cancelled=cancelled)
+            if place_at is None or not outcome.success:
+                return outcome
+            placed = robot.place(place_at, on_stage=on_stage, cancelled=cancelled)
+            return dataclasses.replace(
+                placed, seconds=outcome.seconds + placed.seconds, contact_force=outcome.contact_force
+            )
         finally:
-            robot.on_step = None
+            robot.on_step, robot.profile = None, profile
 
-    def prepare_next(self, outcome: TrialOutcome) -> None:
+    def prepare_next(self, *, lifted: bool) -> None:
         """Park the arm and take a new image.
 
-        A lifted object goes back to where it lay at first; another stays where it fell, unless it left the camera's view.
+        A lifted object goes back to where it lay at first; another stays where it is, unless it left the camera's view.
         """
         self._attempts += 1
         rng = np.random.default_rng([self.scene.spec.seed, _AGAIN, self._attempts])
-        if outcome.success or self.scene.again(rng) is None:
+        if lifted or self.scene.again(rng) is None:
             self.reset()
 
     def close(self) -> None:

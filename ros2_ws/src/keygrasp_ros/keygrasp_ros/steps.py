@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from keygrasp.errors import InputError, KeygraspError
-from keygrasp.perception import Perceived, PerceptionConfig, perceive
 from keygrasp_interfaces.msg import PerceivedScene, Target
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Header
 
+from keygrasp.errors import InputError, KeygraspError
+from keygrasp.perception import Perceived, PerceptionConfig, perceive
 from keygrasp_ros.conversions import checked_frame, view_of
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.frames import FrameTree, listen

@@ -49,22 +49,34 @@ class Endpoint:
 
 
 DEPTH = Topic("camera/depth/image_raw", Image, qos_profile_sensor_data, "sim_robot", "Overhead depth, 32FC1 metres.")
-DEPTH_INFO = Topic("camera/depth/camera_info", CameraInfo, qos_profile_sensor_data, "sim_robot", "Its camera model, same stamp.")
-OBSERVER = Topic("observer/image_raw", Image, LATCHED, "sim_robot", "Picture of the scene at the end of each lift, rgb8.")
+DEPTH_INFO = Topic(
+    "camera/depth/camera_info", CameraInfo, qos_profile_sensor_data, "sim_robot", "Its camera model, same stamp."
+)
+OBSERVER = Topic(
+    "observer/image_raw", Image, LATCHED, "sim_robot", "Picture of the scene at the end of each lift, rgb8."
+)
 JOINT_STATES = Topic("joint_states", JointState, RELIABLE, "sim_robot", "Joints of the arm (rad) and the gripper (m).")
 ROBOT_DESCRIPTION = Topic("robot_description", String, LATCHED, "sim_robot", "URDF of the arm.")
 TF = Topic("/tf", TFMessage, _TF_QOS, "sim_robot", "Links of the arm in the workspace frame.")
-TF_STATIC = Topic("/tf_static", TFMessage, LATCHED, "sim_robot", "Camera and robot base in the workspace frame, one message.")
+TF_STATIC = Topic(
+    "/tf_static", TFMessage, LATCHED, "sim_robot", "Camera and robot base in the workspace frame, one message."
+)
 SCENE = Topic("perceived", PerceivedScene, LATCHED, "keypoint_extractor", "Table, height map, objects, keypoints.")
 KEYPOINT_MARKERS = Topic("perceived/markers", MarkerArray, LATCHED, "keypoint_extractor", "Keypoints for RViz.")
 GRASPS = Topic("grasps", GraspPlan, LATCHED, "grasp_generator", "Generated plan, candidates best first.")
-GRASP_POSES = Topic("grasps/poses", PoseArray, LATCHED, "grasp_generator", "Candidates as poses (x closing axis, z approach).")
-GRASP_MARKERS = Topic("grasps/markers", MarkerArray, LATCHED, "grasp_generator", "Candidates for RViz, coloured by score.")
+GRASP_POSES = Topic(
+    "grasps/poses", PoseArray, LATCHED, "grasp_generator", "Candidates as poses (x closing axis, z approach)."
+)
+GRASP_MARKERS = Topic(
+    "grasps/markers", MarkerArray, LATCHED, "grasp_generator", "Candidates for RViz, coloured by score."
+)
 REFINED = Topic("refined", GraspPlan, LATCHED, "pose_refiner", "Refined plan with its path.")
 REFINED_POSES = Topic("refined/poses", PoseArray, LATCHED, "pose_refiner", "Refinement path as poses, last the grasp.")
 REFINED_MARKERS = Topic("refined/markers", MarkerArray, LATCHED, "pose_refiner", "Refinement path and grasp for RViz.")
 RECORD = Topic("pick/record", PickRecord, RELIABLE, "pick_server", "What a pick saw, planned and did, once at its end.")
-OUTCOME_MARKERS = Topic("pick/markers", MarkerArray, LATCHED, "pick_server", "Outcome of the last pick as text for RViz.")
+OUTCOME_MARKERS = Topic(
+    "pick/markers", MarkerArray, LATCHED, "pick_server", "Outcome of the last pick as text for RViz."
+)
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, "every node", "State at 1 Hz: counts and latencies.")
 
 TOPICS = (
@@ -76,7 +88,9 @@ EXTRACT = Endpoint("extract_keypoints", ExtractKeypoints, "keypoint_extractor", 
 GENERATE = Endpoint("generate_grasps", GenerateGrasps, "grasp_generator", "Generate grasps on a scene or an image.")
 REFINE = Endpoint("refine_grasp", RefineGrasp, "pose_refiner", "Refine candidate grasps.")
 LOAD_OBJECT = Endpoint("load_object", LoadObject, "sim_robot", "Put another object on the table (simulator only).")
-RESET_SCENE = Endpoint("reset_scene", Trigger, "sim_robot", "Put the present object back where it lay (simulator only).")
+RESET_SCENE = Endpoint(
+    "reset_scene", Trigger, "sim_robot", "Put the present object back where it lay (simulator only)."
+)
 SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE)
 
 PICK = Endpoint("pick", Pick, "pick_server", "Look, understand, plan, refine, execute.")

@@ -53,16 +53,22 @@ def _split_ros(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    note = "" if importlib.util.find_spec("launch") is None else " With a ROS 2 distribution, 'ros2 launch' does the same."
+    note = (
+        "" if importlib.util.find_spec("launch") is None else " With a ROS 2 distribution, 'ros2 launch' does the same."
+    )
     parser = argparse.ArgumentParser(
         prog="keygrasp up",
         description=f"Start the ROS 2 graph; Ctrl-C ends it.{note}",
         epilog="What follows --ros-args goes to the nodes: -r __ns:=/left, -p sim_robot:rule:=A, ...",
     )
     parser.add_argument("graph", choices=("sim",), help="which graph: sim is the simulated arm")
-    parser.add_argument("--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="which grasp is executed (default: %(default)s)")
+    parser.add_argument(
+        "--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="which grasp is executed (default: %(default)s)"
+    )
     parser.add_argument("--processes", action="store_true", help="one process a node instead of one for all")
-    parser.add_argument("--params", type=Path, default=default_params(), metavar="FILE", help="parameter file (default: %(default)s)")
+    parser.add_argument(
+        "--params", type=Path, default=default_params(), metavar="FILE", help="parameter file (default: %(default)s)"
+    )
     return parser
 
 

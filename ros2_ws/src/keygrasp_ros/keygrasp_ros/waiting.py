@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from keygrasp.errors import RobotError
 from rclpy.task import Future
+
+from keygrasp.errors import RobotError
 
 _POLL_SECONDS = 0.02
 

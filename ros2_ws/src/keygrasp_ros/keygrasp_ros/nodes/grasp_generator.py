@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from keygrasp.grasps import GeneratorConfig, GraspGenerator
-from keygrasp.perception import Perceived
-from keygrasp.scene import GraspPlan, GripperSpec
 from keygrasp_interfaces.msg import Target
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 
+from keygrasp.grasps import GeneratorConfig, GraspGenerator
+from keygrasp.perception import Perceived
+from keygrasp.scene import GraspPlan, GripperSpec
 from keygrasp_ros.conversions import plan_message
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.markers import candidate_markers, poses
@@ -49,7 +49,9 @@ class GraspGeneratorNode(Node):
         """The plan with the best score over the objects that the target allows, with its object's index."""
         allowed = check_target(target, perceived)
         if not allowed:
-            nothing = "no object lies in the region" if target.choice == Target.REGION else "nothing stands on the table"
+            nothing = (
+                "no object lies in the region" if target.choice == Target.REGION else "nothing stands on the table"
+            )
             return 0, GraspPlan(None, reason=perceived.note or nothing)
         plans = {index: self._generator.generate(perceived, index, self._gripper) for index in allowed}
         found = {index: plan.grasp.score for index, plan in plans.items() if plan.grasp is not None}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from keygrasp.errors import KeygraspError
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
+from keygrasp.errors import KeygraspError
 from keygrasp_ros.camera_feed import CameraFeed
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.markers import keypoint_markers

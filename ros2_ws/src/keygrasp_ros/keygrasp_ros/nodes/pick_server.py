@@ -6,19 +6,22 @@ import threading
 import time
 from typing import Any
 
-from keygrasp.errors import InputError, KeygraspError
-from keygrasp.scene import Outcome, TrialOutcome
+import numpy as np
 from keygrasp_interfaces.msg import Grasp, GraspPlan, PerceivedScene, PickRecord
 from keygrasp_interfaces.msg import TrialOutcome as OutcomeMessage
-from rclpy.action import ActionServer, CancelResponse
+from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import Header
 
+from keygrasp.errors import InputError, KeygraspError
+from keygrasp.scene import Outcome
 from keygrasp_ros.camera_feed import CameraFeed, Pair
-from keygrasp_ros.conversions import checked_frame, grasp_of, outcome_message, pose_matrix
+from keygrasp_ros.conversions import checked_frame, grasp_of, pose_matrix
 from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.frames import listen
+from keygrasp_ros.goals import accept_cancel, end_goal, ended_early
 from keygrasp_ros.markers import outcome_markers
 from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
 from keygrasp_ros.pick_steps import PickSteps
@@ -46,12 +49,13 @@ class PickServer(Node):
         self._busy = threading.Lock()
         self._closing = threading.Event()
         self._monitor = Monitor(self)
+        self._frames = listen(self)
         group = ReentrantCallbackGroup()
         self._steps = PickSteps(self, read, CameraFeed(self), group)
         self._records = self.create_publisher(RECORD.type, RECORD.name, RECORD.qos)
         self._markers = self.create_publisher(OUTCOME_MARKERS.type, OUTCOME_MARKERS.name, OUTCOME_MARKERS.qos)
         self._server = ActionServer(
-            self, PICK.type, PICK.name, self._execute, callback_group=group, cancel_callback=lambda _: CancelResponse.ACCEPT
+            self, PICK.type, PICK.name, self._execute, callback_group=group, cancel_callback=accept_cancel
         )
 
     def close(self) -> None:
@@ -60,7 +64,9 @@ class PickServer(Node):
 
     def _execute(self, handle: ServerGoalHandle) -> PICK.type.Result:
         if not self._busy.acquire(blocking=False):
-            return self._end(handle, _Pick(), OutcomeMessage.REFUSED, "busy with another pick; wait for it or cancel it")
+            return self._end(
+                handle, _Pick(), OutcomeMessage.REFUSED, "busy with another pick; wait for it or cancel it"
+            )
         try:
             with self._monitor.timed():
                 return self._pick(handle)
@@ -70,12 +76,16 @@ class PickServer(Node):
     def _pick(self, handle: ServerGoalHandle) -> PICK.type.Result:
         pick = _Pick(cancelled=lambda: handle.is_cancel_requested or self._closing.is_set())
         try:
-            self._check(handle.request)
+            pick.goal = handle.request
+            place_at = self._place_at(handle.request)
             self._plan(handle, pick)
             if not pick.plan.found:
                 return self._end(handle, pick, Outcome.NO_GRASP, pick.plan.reason)
             pick.outcome = self._steps.execute(
-                pick.plan, pick.cancelled, lambda stage: self._tell(handle, pick, stage, grasp=pick.plan.grasp)
+                pick.plan,
+                place_at,
+                pick.cancelled,
+                lambda stage: self._tell(handle, pick, stage, grasp=pick.plan.grasp),
             )
             return self._end(handle, pick, pick.outcome.outcome, pick.outcome.message)
         except CancelledError:
@@ -101,17 +111,29 @@ class PickServer(Node):
             for number, grasp in enumerate(pick.plan.path, start=1):
                 self._tell(handle, pick, "refine", step=number, grasp=grasp)
 
-    def _check(self, goal: PICK.type.Goal) -> None:
-        """Refuse what can't be done, before anything moves."""
+    def _place_at(self, goal: PICK.type.Goal) -> Grasp | None:
+        """Where to put the object down, ``None`` for not at all; a pose that can't be used is refused at once."""
         if not goal.place:
-            return
-        checked_frame(goal.place_pose.header, "place_pose")
+            return None
+        frame = checked_frame(goal.place_pose.header, "place_pose")
         pose = goal.place_pose.pose
-        pose_matrix(pose.position, pose.orientation, "place_pose")
-        raise InputError("this robot can lift but not place", "Send the goal with place = false")
+        in_frame = pose_matrix(pose.position, pose.orientation, "place_pose")
+        in_workspace = self._frames.pose(frame, self._frame) @ in_frame
+        x, y, z = in_workspace[:3, 3].tolist()
+        along = in_workspace[:3, 0]
+        if float(np.hypot(along[0], along[1])) < 0.1:
+            raise InputError("place_pose: its x axis is vertical", "Let x point along the closing axis")
+        return Grasp(x=x, y=y, z=z, yaw=float(np.arctan2(along[1], along[0])))
 
     def _tell(
-        self, handle: ServerGoalHandle, pick: _Pick, stage: str, *, step: int = 0, grasp: Grasp | None = None, message: str = ""
+        self,
+        handle: ServerGoalHandle,
+        pick: _Pick,
+        stage: str,
+        *,
+        step: int = 0,
+        grasp: Grasp | None = None,
+        message: str = "",
     ) -> None:
         stamp = pick.pair[0].header.stamp if pick.pair else self.get_clock().now().to_msg()
         feedback = PICK.type.Feedback(stage=stage, refinement_step=step, message=message)
@@ -126,24 +148,18 @@ class PickServer(Node):
         """Give the goal its final state and return its result; publish the record of what was done."""
         now = self.get_clock().now().to_msg()
         if pick.outcome is None:
-            known = outcome if outcome != OutcomeMessage.REFUSED else Outcome.ROBOT_FAULT
-            pick.outcome = outcome_message(TrialOutcome(Outcome(known), message=message), now)
-            pick.outcome.outcome = str(outcome)
+            pick.outcome = ended_early(outcome, message, now)
         result = PICK.type.Result(outcome=pick.outcome, plan=pick.plan, seconds=time.monotonic() - pick.started)
         if pick.pair is not None and not self._closing.is_set():
             header = Header(stamp=now, frame_id=self._frame)
             image, info = pick.pair
             record = PickRecord(header=header, depth=image, camera_info=info, scene=pick.scene, plan=pick.plan)
+            record.task, record.target = pick.goal.task, pick.goal.target
             record.outcome, record.seconds = pick.outcome, result.seconds
             self._records.publish(record)
             self._markers.publish(outcome_markers(pick.outcome, header))
         self.get_logger().info(f"pick: {outcome}{': ' if message else ''}{message}")
-        if outcome == Outcome.CANCELLED and handle.is_cancel_requested:
-            handle.canceled()
-        elif pick.outcome.success:
-            handle.succeed()
-        else:
-            handle.abort()
+        end_goal(handle, pick.outcome)
         return result
 
 
@@ -154,6 +170,7 @@ class _Pick:
         self.started = time.monotonic()
         self.cancelled = cancelled
         self.pair: Pair | None = None
+        self.goal = PICK.type.Goal()
         self.scene = PerceivedScene()
         self.plan = GraspPlan()
         self.outcome: OutcomeMessage | None = None

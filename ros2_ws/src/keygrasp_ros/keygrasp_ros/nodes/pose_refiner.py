@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from keygrasp.errors import InputError, KeygraspError
-from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
-from keygrasp.scene import GripperSpec
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 
+from keygrasp.errors import InputError, KeygraspError
+from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
+from keygrasp.scene import GripperSpec
 from keygrasp_ros.conversions import plan_message, plan_of
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.markers import path_markers, poses

@@ -11,38 +11,27 @@ import threading
 import time
 from typing import Any
 
-from keygrasp.errors import InputError, KeygraspError
-from keygrasp.objects import split
-from keygrasp.scene import Outcome, Stage, TrialOutcome
 from keygrasp_interfaces.msg import TrialOutcome as OutcomeMessage
-from rclpy.action import ActionServer, CancelResponse
+from keygrasp_interfaces.srv import LoadObject
+from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from std_srvs.srv import Trigger
 
+from keygrasp.errors import InputError, KeygraspError
+from keygrasp.objects import split
+from keygrasp.scene import Stage, TrialOutcome
 from keygrasp_ros.conversions import grasp_of, outcome_message
 from keygrasp_ros.diagnostics import Monitor
-from keygrasp_ros.parameters import SEED, WORKSPACE_FRAME, Parameter, reader
+from keygrasp_ros.goals import accept_cancel, end_goal, ended_early
+from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
+from keygrasp_ros.sim_parameters import PARAMETERS
 from keygrasp_ros.sim_publisher import SimPublisher
 from keygrasp_ros.sim_scene import SimScene
 from keygrasp_ros.steps import answering, check_frame
 from keygrasp_ros.topics import EXECUTE, LOAD_OBJECT, RESET_SCENE
-
-PARAMETERS = (
-    WORKSPACE_FRAME,
-    SEED,
-    Parameter("robot", "ur5", "Who executes: the arm, or a gripper that floats.", choices=("ur5", "gripper")),
-    Parameter("object", "", "Object on the table at start; empty for the first of the test split."),
-    Parameter("source", "embedded", "Where the object comes from.", choices=("embedded", "ycb")),
-    Parameter("rule", "E", "How it is scaled.", choices=("E", "A", "none")),
-    Parameter("camera.frame", "camera_depth_optical_frame", "Optical frame of the depth camera."),
-    Parameter("camera.rate", 10.0, "Depth images a second.", 0.1, 60.0),
-    Parameter("state_rate", 20.0, "Joint states and transforms a second.", 1.0, 240.0),
-    Parameter("observer", True, "Whether a picture of the arm is rendered at the end of each lift."),
-    Parameter("real_time_factor", 0.0, "Simulated seconds a second while the arm moves; 0 for as fast as it can.", 0.0, 100.0),
-    Parameter("autostart", True, "Whether the node configures and activates itself."),
-)
 
 
 class SimRobot(LifecycleNode):
@@ -59,7 +48,7 @@ class SimRobot(LifecycleNode):
         self._timers: list[Any] = []
         group = ReentrantCallbackGroup()
         self._server = ActionServer(
-            self, EXECUTE.type, EXECUTE.name, self._execute, callback_group=group, cancel_callback=lambda _: CancelResponse.ACCEPT
+            self, EXECUTE.type, EXECUTE.name, self._execute, callback_group=group, cancel_callback=accept_cancel
         )
         self.create_service(LOAD_OBJECT.type, LOAD_OBJECT.name, self._load_object, callback_group=group)
         self.create_service(RESET_SCENE.type, RESET_SCENE.name, self._reset_scene, callback_group=group)
@@ -77,7 +66,7 @@ class SimRobot(LifecycleNode):
         """Build the physics world with the object of the parameters."""
         try:
             name = self._read("object") or split("test")[0]
-            self._scene = SimScene(self._read("robot"))
+            self._scene = SimScene(self._read("robot"), full_motion=self._read("full_motion"))
             self._scene.load(name, self._read("rule"), self._read("seed"), self._read("source"))
             self._publisher = SimPublisher(self, self._read, self._scene)
         except Exception as error:  # rclpy would swallow it without a word
@@ -104,8 +93,9 @@ class SimRobot(LifecycleNode):
         """Free the physics world."""
         self._stop_timers()
         with self._busy:
-            if self._scene is not None:
-                self._scene.close()
+            for part in (self._publisher, self._scene):
+                if part is not None:
+                    part.close()
             self._scene = self._publisher = None
         return TransitionCallbackReturn.SUCCESS
 
@@ -134,13 +124,13 @@ class SimRobot(LifecycleNode):
 
     # Services
 
-    def _load_object(self, request: LOAD_OBJECT.type.Request, response: LOAD_OBJECT.type.Response) -> LOAD_OBJECT.type.Response:
+    def _load_object(self, request: LoadObject.Request, response: LoadObject.Response) -> LoadObject.Response:
         with answering(response, self._monitor), self._busy:
             self._active_scene().load(request.name, request.rule, request.seed, request.source)
             self._publisher.publish_fixed()
         return response
 
-    def _reset_scene(self, _: RESET_SCENE.type.Request, response: RESET_SCENE.type.Response) -> RESET_SCENE.type.Response:
+    def _reset_scene(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         try:
             with self._busy:
                 self._active_scene().reset()
@@ -163,8 +153,8 @@ class SimRobot(LifecycleNode):
                 return self._refused(handle, "busy with another grasp")
         try:
             check_frame(handle.request.header, self._read("workspace_frame"), "grasp")
-            grasp, scene = grasp_of(handle.request.grasp), self._active_scene()
-            outcome = self._run(handle, scene, grasp)
+            scene = self._active_scene()
+            outcome = self._run(handle, scene, handle.request)
             self._publisher.publish_state()
             return self._finished(handle, scene, outcome)
         except KeygraspError as error:
@@ -172,7 +162,8 @@ class SimRobot(LifecycleNode):
         finally:
             self._busy.release()
 
-    def _run(self, handle: ServerGoalHandle, scene: SimScene, grasp: Any) -> TrialOutcome:
+    def _run(self, handle: ServerGoalHandle, scene: SimScene, goal: EXECUTE.type.Goal) -> TrialOutcome:
+        grasp, place_at = grasp_of(goal.grasp), grasp_of(goal.place_at) if goal.place else None
         active = self._timers  # deactivating empties the list and so stops the arm
 
         def cancelled() -> bool:
@@ -185,28 +176,21 @@ class SimRobot(LifecycleNode):
             self._publisher.step(self._read("real_time_factor"))
 
         with self._monitor.timed():
-            return scene.execute(grasp, on_stage=on_stage, cancelled=cancelled, on_step=on_step)
+            return scene.execute(grasp, place_at, on_stage=on_stage, cancelled=cancelled, on_step=on_step)
 
     def _finished(self, handle: ServerGoalHandle, scene: SimScene, outcome: TrialOutcome) -> EXECUTE.type.Result:
         if self._read("observer") and not self._closing.is_set():
             self._publisher.publish_observer()
-        scene.prepare_next(outcome)
+        scene.prepare_next(lifted=outcome.success and not handle.request.place)
         result = EXECUTE.type.Result(outcome=outcome_message(outcome, self.get_clock().now().to_msg()))
-        if outcome.outcome is Outcome.CANCELLED and handle.is_cancel_requested:
-            handle.canceled()
-        elif outcome.success:
-            handle.succeed()
-        else:
-            handle.abort()
+        end_goal(handle, result.outcome)
         return result
 
     def _refused(self, handle: ServerGoalHandle, reason: str) -> EXECUTE.type.Result:
         self._monitor.fault(f"refused: {reason}")
-        result = EXECUTE.type.Result()
-        result.outcome.header.stamp = self.get_clock().now().to_msg()
-        result.outcome.outcome, result.outcome.message = OutcomeMessage.REFUSED, reason
-        handle.abort()
-        return result
+        outcome = ended_early(OutcomeMessage.REFUSED, reason, self.get_clock().now().to_msg())
+        end_goal(handle, outcome)
+        return EXECUTE.type.Result(outcome=outcome)
 
 
 def main() -> int:

@@ -1,0 +1,33 @@
+"""Parameters of the simulator's node."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from keygrasp.objects import Rule, Source
+from keygrasp_ros.parameters import SEED, WORKSPACE_FRAME, Parameter
+
+PARAMETERS = (
+    WORKSPACE_FRAME,
+    SEED,
+    Parameter("robot", "ur5", "Who executes: the arm, or a gripper that floats.", choices=("ur5", "gripper")),
+    Parameter("object", "", "Object on the table at start; empty for the first of the test split."),
+    Parameter("source", "embedded", "Where the object comes from.", choices=get_args(Source)),
+    Parameter("rule", "E", "How it is scaled.", choices=get_args(Rule)),
+    Parameter("camera.frame", "camera_depth_optical_frame", "Optical frame of the depth camera."),
+    Parameter("camera.rate", 10.0, "Depth images a second.", 0.1, 60.0),
+    Parameter("state_rate", 20.0, "Joint states and transforms a second.", 1.0, 240.0),
+    Parameter("observer", True, "Whether a picture of the arm is rendered at the end of each lift."),
+    Parameter(
+        "full_motion", True, "Whether the arm moves from where it waits to the object, or begins above it as in trials."
+    ),
+    Parameter(
+        "real_time_factor",
+        0.0,
+        "Simulated seconds a second while the arm moves; 0 for as fast as it can.",
+        0.0,
+        100.0,
+        read_only=False,
+    ),
+    Parameter("autostart", True, "Whether the node configures and activates itself."),
+)

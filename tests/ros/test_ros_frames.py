@@ -1,0 +1,65 @@
+"""The frame tree: chains, strangers, circles, and transforms that are none."""
+
+import math
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import TransformStamped
+from keygrasp_ros.frames import FrameTree
+from keygrasp_ros.robot_state import transform
+from tf2_msgs.msg import TFMessage
+
+from keygrasp.errors import InputError
+from keygrasp.geometry.poses import invert_pose, make_pose, rotation_z
+
+pytestmark = pytest.mark.ros
+A_IN_ROOT = make_pose((1, 0, 0), rotation_z(math.pi / 2))
+B_IN_A = make_pose((0, 2, 0), rotation_z(0.3))
+C_IN_ROOT = make_pose((0, 0, 5))
+
+
+@pytest.fixture
+def tree():
+    tree = FrameTree()
+    stamp = Time()
+    links = [transform("a", "root", A_IN_ROOT, stamp), transform("b", "a", B_IN_A, stamp)]
+    assert tree.update(TFMessage(transforms=[*links, transform("c", "/root", C_IN_ROOT, stamp)])) == []
+    return tree
+
+
+def test_up_down_and_across(tree):
+    np.testing.assert_allclose(tree.pose("b", "root"), A_IN_ROOT @ B_IN_A, atol=1e-12)
+    np.testing.assert_allclose(tree.pose("root", "b"), invert_pose(A_IN_ROOT @ B_IN_A), atol=1e-12)
+    np.testing.assert_allclose(tree.pose("b", "c"), invert_pose(C_IN_ROOT) @ A_IN_ROOT @ B_IN_A, atol=1e-12)
+    np.testing.assert_array_equal(tree.pose("a", "a"), np.eye(4))
+
+
+def test_an_unknown_frame_is_named(tree):
+    with pytest.raises(InputError, match="'nowhere'"):
+        tree.pose("nowhere", "root")
+
+
+def test_a_circle_ends():
+    tree = FrameTree()
+    tree.update(TFMessage(transforms=[transform(a, b, np.eye(4), Time()) for a, b in ("xy", "yz", "zx")]))
+    np.testing.assert_array_equal(tree.pose("x", "z"), np.eye(4))
+    with pytest.raises(InputError):
+        tree.pose("x", "other")
+
+
+@pytest.mark.parametrize("damage", ["zero quaternion", "nan", "no child", "own parent"])
+def test_bad_transforms_are_dropped_and_named(tree, damage):
+    bad = transform("d", "root", np.eye(4), Time())
+    if damage == "zero quaternion":
+        bad.transform.rotation.w = 0.0
+    elif damage == "nan":
+        bad.transform.translation.x = math.nan
+    elif damage == "no child":
+        bad.child_frame_id = ""
+    else:
+        bad.child_frame_id = "root"
+    assert isinstance(bad, TransformStamped)
+    assert len(tree.update(TFMessage(transforms=[bad]))) == 1
+    with pytest.raises(InputError):
+        tree.pose("d", "root")

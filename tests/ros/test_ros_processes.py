@@ -1,0 +1,139 @@
+"""Starting and ending the graph: exit codes, no traceback, no orphan, faults named in one line."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from keygrasp_interfaces.msg import TrialOutcome
+from keygrasp_ros.client import PickClient
+from keygrasp_ros.graph import default_params, nodes_for
+from keygrasp_ros.isolation import free_domain, isolated_environment
+from keygrasp_ros.processes import NodeProcesses
+from keygrasp_ros.up import ros_arguments
+from keygrasp_ros.waiting import wait_until
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+UP = [sys.executable, "-m", "keygrasp_ros.up", "sim", "--planner", "geometric"]
+QUICK = ["--ros-args", "-p", "sim_robot:robot:=gripper"]
+
+
+def children_of(pid):
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in listed.stdout.split()]
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return not status.startswith("Z")
+
+
+@pytest.fixture
+def domain(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
+
+
+@pytest.mark.parametrize(("number", "mode"), [(signal.SIGTERM, []), (signal.SIGINT, ["--processes"])])
+def test_a_signal_ends_the_graph_in_order(run, domain, number, mode):
+    child = run([*UP, *mode, *QUICK])
+    with PickClient() as client:
+        client.wait_ready(60.0)
+        assert client.pick().result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED)
+    nodes = children_of(child.pid)
+    assert bool(nodes) == bool(mode)
+    child.send_signal(number)
+    output, _ = child.communicate(timeout=20)
+    assert child.returncode == 0, output
+    assert "Traceback" not in output
+    assert not any(alive(pid) for pid in nodes)
+
+
+def test_no_node_outlives_a_killed_parent_even_while_the_arm_moves(run, domain):
+    child = run([*UP, "--processes", *QUICK, "-p", "sim_robot:real_time_factor:=0.2"])
+    with PickClient() as client:
+        client.wait_ready(60.0)
+        seen = []
+        client.send(on_feedback=lambda feedback: seen.append(feedback.stage))
+        wait_until(lambda: "descend" in seen, "the arm did not move", 30.0, lambda: False)
+        nodes = children_of(child.pid)
+        assert len(nodes) == len(nodes_for("geometric"))
+        child.kill()
+        wait_until(lambda: not any(alive(pid) for pid in nodes), "orphans", 15.0, lambda: False)
+    output, _ = child.communicate(timeout=5)
+    assert "Traceback" not in output
+
+
+def test_a_robot_that_dies_during_a_pick_ends_it_and_comes_back(domain, tmp_path):
+    specs = nodes_for("geometric")
+    given = ["-p", "sim_robot:robot:=gripper", "-p", "sim_robot:real_time_factor:=0.2"]
+    arguments = ros_arguments(specs, "geometric", default_params(), given)
+    with (
+        NodeProcesses(specs, {s.name: arguments for s in specs}, log=tmp_path / "log") as graph,
+        PickClient() as client,
+    ):
+        client.wait_ready(60.0)
+        seen = []
+        handle = client.send(on_feedback=lambda feedback: seen.append(feedback.stage))
+        wait_until(lambda: "descend" in seen, "the arm did not move", 30.0, lambda: False)
+        graph.children["sim_robot"].kill()
+        result = client.result(handle, 60.0)
+        assert result.outcome.outcome == TrialOutcome.ROBOT_FAULT
+        assert "vanished" in result.outcome.message
+        graph.children["sim_robot"].wait()
+        robot = [spec for spec in specs if spec.name == "sim_robot"]
+        again = ros_arguments(specs, "geometric", default_params(), given[:2])
+        with NodeProcesses(robot, {"sim_robot": again}, log=tmp_path / "log2"):
+            wait_until(lambda: client.node.count_publishers("joint_states") > 0, "no robot", 60.0, lambda: False)
+            assert client.pick().result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED)
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("sim_robot:camera.rat:=5.0", "Did you mean 'camera.rate'"),
+        ("sim_robot:camera.rate:=5000", "camera.rate"),
+        ("pick_server:planner:=clever", "planner"),
+        ("grasp_generator:generator.friction:=-1.0", "friction"),
+        ("sim_robot:object:=nothing", "nothing"),
+    ],
+)
+def test_a_bad_parameter_ends_the_start_with_one_line(run, domain, argument, words):
+    child = run([*UP, *QUICK, "-p", argument])
+    output, _ = child.communicate(timeout=60)
+    assert child.returncode not in (0, None)
+    assert child.returncode > 0
+    assert words in output
+    assert "Traceback" not in output
+
+
+def test_a_missing_parameter_file_is_named(run):
+    child = run([*UP, "--params", "/nowhere.yaml"])
+    output, _ = child.communicate(timeout=60)
+    assert child.returncode == 2
+    assert "/nowhere.yaml" in output
+
+
+def test_two_domains_differ_when_one_is_taken():
+    import random
+    import socket
+
+    first = free_domain(random.Random(1))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("", 7400 + 250 * first))
+        assert free_domain(random.Random(1)) != first
+    assert isolated_environment()["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
+
+
+def test_a_signal_during_the_start_ends_it(run, domain):
+    child = run([*UP, *QUICK])
+    time.sleep(2.0)
+    child.terminate()
+    output, _ = child.communicate(timeout=30)
+    assert child.returncode in (0, -signal.SIGTERM), output
+    assert "Traceback" not in output
