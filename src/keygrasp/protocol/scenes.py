@@ -18,7 +18,7 @@ from keygrasp.protocol.constants import PROTOCOL
 from keygrasp.protocol.noise import camera_noise
 from keygrasp.robots import Robot
 from keygrasp.scene import GripperSpec, OverheadView, PlanarGrasp, TrialOutcome
-from keygrasp.sim import FreeGripper, ObjectHandle, Snapshot, World
+from keygrasp.sim import UR5, FreeGripper, ObjectHandle, Snapshot, World
 
 RobotName = Literal["gripper", "ur5"]
 
@@ -104,7 +104,7 @@ class Scene:
         self.handle = handle
         self.robot = robot
         self.lost_reason = ""
-        self._first: Snapshot = world.save()
+        self._first: Snapshot = self._save()
         self._start: Snapshot = self._first
         self.true_depth: NDArray[np.float32] = self._render()
         self.view = self._noisy_view(np.random.default_rng([spec.seed, _NOISE]))
@@ -167,7 +167,7 @@ class Scene:
             return None
         if self._start is not self._first:
             self.world.drop(self._start)
-        self._start = self.world.save()
+        self._start = self._save()
         self.true_depth = self._render()
         self.view = self._noisy_view(rng)
         return self.view
@@ -181,6 +181,20 @@ class Scene:
         self.world.set_friction(PROTOCOL.friction)
         self.true_depth, self.view = self._first_images
         self.lost_reason = ""
+
+    def _save(self) -> Snapshot:
+        """Save the state so that every execution from it is the same to the last bit, the first one included.
+
+        A restored state has the same contacts in another order than one that has come about by itself, and the solver's
+        sums depend on the order: break the contacts once, and all that follows starts from a restored state.
+        """
+        snapshot = self.world.save()
+        lifted = self.object_pose
+        lifted[2, 3] += 1.0
+        self.world.set_object_pose(self.handle, lifted)
+        self.world.step()
+        self.world.restore(snapshot)
+        return snapshot
 
     def _render(self) -> NDArray[np.float32]:
         return self.world.render_depth(PROTOCOL.intrinsics, overhead_pose(PROTOCOL.camera_height))
@@ -227,8 +241,6 @@ def build_scene(spec: SceneSpec, robot: str = "gripper", *, gripper: GripperSpec
 def _robot(name: str, world: World, gripper: GripperSpec) -> Robot:
     if name == "gripper":
         return FreeGripper(world, gripper)
-    from keygrasp.sim import UR5
-
     return UR5(world, gripper)
 
 
