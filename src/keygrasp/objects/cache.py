@@ -55,7 +55,14 @@ def content_key(*parts: bytes | str | float | NDArray[Any] | None) -> str:
     return digest.hexdigest()
 
 
-def cached(kind: str, key: str, required: frozenset[str], compute: Callable[[], Mapping[str, NDArray[Any]]]) -> Entry:
+def cached(
+    kind: str,
+    key: str,
+    required: frozenset[str],
+    compute: Callable[[], Mapping[str, NDArray[Any]]],
+    *,
+    worth_keeping: Callable[[Entry], bool] = bool,
+) -> Entry:
     """Return the entry ``key`` of the folder ``kind``, computing and storing it where it is missing or broken.
 
     Args:
@@ -63,12 +70,15 @@ def cached(kind: str, key: str, required: frozenset[str], compute: Callable[[], 
         key: From ``content_key``.
         required: Array names without which a stored entry counts as broken.
         compute: Makes the arrays; what it raises goes to the caller and nothing is stored.
+        worth_keeping: Whether a computed entry is stored; a makeshift one, which a later call could better, is not.
     """
     path = cache_directory() / kind / f"{key}.npz"
     stored = _read(path, required)
     if stored is not None:
         return stored
     entry = dict(compute())
+    if not worth_keeping(entry):
+        return entry
     try:
         with atomic_path(path) as temporary:
             np.savez_compressed(temporary, allow_pickle=False, **entry)

@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from keygrasp.extras import require
 from keygrasp.geometry.meshes import Faces, convex_hull, hull_volume, mass_properties
 from keygrasp.geometry.poses import Array
 from keygrasp.objects.cache import cached, content_key
+
+#: How the note begins that says that an object could not be cut.
+CUTTING_FAILED = "cutting into convex pieces failed"
 
 _REQUIRED = frozenset({"points", "sizes"})
 #: A piece that comes from a plain hull keeps about this many vertices: contact search visits each of them.
@@ -91,7 +95,7 @@ def decompose(vertices: Array, faces: Faces, config: DecompositionConfig | None 
     try:
         entry = cached("decompositions", key, _REQUIRED, lambda: _run_worker(vertices, faces, options))
     except _CuttingError as error:
-        note = f"cutting into convex pieces failed ({error}): its CONVEX HULL stands for it in contact"
+        note = f"{CUTTING_FAILED} ({error}): its CONVEX HULL stands for it in contact"
         return Decomposition((few_vertices(vertices),), (note,))
     return Decomposition(tuple(np.split(entry["points"], np.cumsum(entry["sizes"])[:-1])))
 
@@ -110,6 +114,11 @@ def few_vertices(points: Array) -> Array:
     ring = np.sqrt(1 - height**2)
     directions = np.column_stack([ring * np.cos(angle), ring * np.sin(angle), height])
     return np.asarray(corners[np.unique(np.argmax(directions @ corners.T, axis=1))])
+
+
+def was_cut(arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether a stored object's pieces are what was asked for, not the makeshift hull of a cutter that failed."""
+    return not any(str(note).startswith(CUTTING_FAILED) for note in arrays["notes"])
 
 
 class _CuttingError(Exception):

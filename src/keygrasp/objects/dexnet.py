@@ -20,6 +20,7 @@ from keygrasp.extras import require
 from keygrasp.geometry.meshes import Faces
 from keygrasp.geometry.poses import Array
 from keygrasp.objects.cache import cached, content_key
+from keygrasp.objects.decomposition import was_cut
 from keygrasp.objects.meshfiles import in_metres, prepare_mesh
 from keygrasp.objects.objfile import MAX_ELEMENTS
 from keygrasp.objects.prepared import STORED, PreparedObject, Rule, from_arrays, to_arrays
@@ -286,7 +287,7 @@ def prepare(path: Path, dataset: str, key: str, rule: Rule) -> PreparedObject:
         return prepare_mesh(vertices, found.faces, name, "dexnet", rule=rule, category=found.category or None)
 
     try:
-        return from_arrays(cached("objects", stored, STORED, lambda: to_arrays(compute())))
+        return from_arrays(cached("objects", stored, STORED, lambda: to_arrays(compute()), worth_keeping=was_cut))
     except MeshError as error:
         raise MeshError(f"{path}, {name}: {error.problem}", error.remedy) from error
 

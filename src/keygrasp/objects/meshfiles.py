@@ -18,7 +18,7 @@ from keygrasp.geometry.meshes import Faces, hull_volume
 from keygrasp.geometry.poses import Array
 from keygrasp.geometry.repair import repair
 from keygrasp.objects.cache import cached, content_key
-from keygrasp.objects.decomposition import DecompositionConfig, decompose
+from keygrasp.objects.decomposition import DecompositionConfig, decompose, was_cut
 from keygrasp.objects.objfile import MAX_ELEMENTS, parse_obj
 from keygrasp.objects.prepared import STORED, PreparedObject, Rule, Source, assemble, from_arrays, to_arrays
 from keygrasp.scene import GripperSpec
@@ -120,7 +120,7 @@ def prepare_bytes(
         return prepare_mesh(vertices, faces, name, source, rule=rule, category=category, decomposition=decomposition)
 
     try:
-        return from_arrays(cached("objects", key, STORED, lambda: to_arrays(compute())))
+        return from_arrays(cached("objects", key, STORED, lambda: to_arrays(compute()), worth_keeping=was_cut))
     except MeshError as error:
         raise MeshError(f"{label}: {error.problem}", error.remedy) from error
 
