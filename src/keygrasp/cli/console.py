@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import inspect
 import os
+import sys
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -15,16 +21,34 @@ from keygrasp.errors import InputError
 T = TypeVar("T")
 #: An option that may be left out and names a file or folder.
 OptionalPath = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
+#: Options that take any number of names.
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")]
 #: Width of what is written to a file or a pipe.
 _PLAIN_WIDTH = 80
 
 
-def parse(kind: type[T], argv: list[str], *, command: str) -> T:
+def parse(kind: Callable[..., T], argv: list[str], *, command: str) -> T:
     """Fill the dataclass ``kind`` (or a union of them, as sub-commands) from arguments.
 
     Wrong arguments print what was wrong on stderr and end with status 2; ``--help`` ends with 0.
     """
-    return tyro.cli(kind, args=argv, prog=f"keygrasp {command}")
+    paragraphs = inspect.cleandoc(kind.__doc__ or "").split("\n\n") if isinstance(kind, type) else []
+    description = "\n\n".join(_wrapped(text) for text in paragraphs)
+    return tyro.cli(kind, args=argv, prog=f"keygrasp {command}", description=description or None)
+
+
+def _wrapped(paragraph: str) -> str:
+    """A paragraph for a narrow terminal; tyro joins lines unless they begin with something else than a letter."""
+    indent = " "
+    return textwrap.fill(" ".join(paragraph.split()), _PLAIN_WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+class _Console(Console):
+    """A console that lets the outermost frame decide what a broken pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich while it handles the error."""
+        raise  # noqa: PLE0704 - within the handler that calls this
 
 
 def output() -> Console:
@@ -38,7 +62,7 @@ def progress_output() -> Console:
 
 
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
+    console = _Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PLAIN_WIDTH
     return console
@@ -66,3 +90,17 @@ def writable_folder(path: Path) -> Path:
         raise InputError(f"{path} is a file, not a folder", "Name a folder for the results")
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def load_physics() -> None:
+    """Import PyBullet without the line that it prints on stderr, which would cut a progress bar in two."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - not a path of ours
+            os.dup2(nowhere.fileno(), 2)
+        with contextlib.suppress(ImportError):  # whoever needs it says what is missing
+            importlib.import_module("pybullet")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

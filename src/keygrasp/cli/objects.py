@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import tyro
 
@@ -12,6 +12,8 @@ from keygrasp.cli import console
 from keygrasp.files import atomic_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from keygrasp.objects import PreparedObject
 
 Unit = Annotated[Literal["m", "mm", "cm", "in"] | None, tyro.conf.arg(help_behavior_hint="")]
@@ -74,14 +76,16 @@ Command = (
 
 def run(argv: list[str]) -> int:
     """Run the command; returns the exit status."""
-    command = console.parse(Command, argv, command="objects")  # type: ignore[arg-type]
+    command: object = console.parse(cast("Callable[..., object]", Command), argv, command="objects")
     if isinstance(command, List):
         return _list(command)
     if isinstance(command, Show):
         return _show(command)
     if isinstance(command, Prepare):
         return _prepare(command)
-    return _inspect(command)
+    if isinstance(command, InspectDexnet):
+        return _inspect(command)
+    raise TypeError(f"{command!r} is no command")
 
 
 def _list(options: List) -> int:
@@ -99,13 +103,16 @@ def _list(options: List) -> int:
 
 
 def _show(options: Show) -> int:
+    """One picture from beside and one from above."""
+    console.load_physics()
     from keygrasp.perception import perceive
     from keygrasp.protocol import SceneSpec, build_scene
+    from keygrasp.sim import look_at
     from keygrasp.trials.drawing import SceneDrawing, Tile, contact_sheet, draw_scene
     from keygrasp.trials.drawing_canvas import encode_png
 
     with build_scene(SceneSpec(options.name, options.rule, options.seed, options.source)) as scene:
-        beside = scene.world.render_rgb(720, 720)
+        beside = scene.world.render_rgb(960, 960, look_at((0.27, -0.3, 0.27), (0.0, 0.0, 0.03)))
         perceived = perceive(scene.view)
         segment = perceived.segments[0] if perceived.segments else None
         keypoints = perceived.keypoints[0] if perceived.keypoints else None

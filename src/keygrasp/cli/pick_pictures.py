@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from keygrasp.files import atomic_path
 from keygrasp.perception import Perceived
 from keygrasp.scene import GraspPlan, GripperSpec, OverheadView, TrialOutcome
-from keygrasp.sim import World
+from keygrasp.sim import World, look_at
 from keygrasp.trials.drawing import SceneDrawing, Tile, contact_sheet, depth_picture, draw_scene, outcome_colour
 from keygrasp.trials.drawing_canvas import Image, encode_png
 
-_FRAME_SIZE = (480, 360)
+#: Columns and rows of a picture, twice those on the sheet: the renderer doesn't smooth edges, shrinking does.
+_FRAME_SIZE = (720, 540)
+#: Where the pictures are taken from, and what they look at, in metres in the workspace frame.
+_EYE, _TARGET = (0.52, -0.5, 0.42), (0.0, 0.0, 0.1)
 
 
 class Frames:
@@ -27,7 +31,7 @@ class Frames:
 
     def take(self, caption: str) -> None:
         """Take a picture now."""
-        self.tiles.append(Tile(self._world.render_rgb(*_FRAME_SIZE), caption))
+        self.tiles.append(Tile(self._world.render_rgb(*_FRAME_SIZE, look_at(_EYE, _TARGET)), caption))
 
 
 def write_pictures(
@@ -49,19 +53,17 @@ def write_pictures(
     """
     segment = perceived.segments[0] if perceived.segments else None
     keypoints = perceived.keypoints[0] if perceived.keypoints else None
-    base = {"height_map": perceived.height_map, "segment": segment, "gripper": gripper}
+    base = SceneDrawing(perceived.height_map, segment, gripper=gripper)
+    candidates = replace(base, candidates=plan.candidates)
     steps = {
         "depth": ("depth image", depth_picture(view)),
-        "keypoints": ("segment and keypoints", draw_scene(SceneDrawing(**base, keypoints=keypoints))),
-        "candidates": (
-            f"{len(plan.candidates)} candidates",
-            draw_scene(SceneDrawing(**base, candidates=plan.candidates)),
-        ),
+        "keypoints": ("segment and keypoints", draw_scene(replace(base, keypoints=keypoints))),
+        "candidates": (f"{len(plan.candidates)} candidates", draw_scene(candidates)),
     }
     if len(plan.path) > 1:
-        refined = SceneDrawing(**base, path=plan.path, grasp=plan.grasp)
-        steps["path"] = (f"refined in {len(plan.path) - 1} steps", draw_scene(refined))
-    executed = SceneDrawing(**base, grasp=plan.grasp, outcome=outcome.outcome)
+        path = replace(base, path=plan.path, grasp=plan.grasp)
+        steps["path"] = (f"refined in {len(plan.path) - 1} steps", draw_scene(path))
+    executed = replace(base, grasp=plan.grasp, outcome=outcome.outcome)
     steps["grasp"] = (outcome.message or outcome.outcome.value.replace("_", " "), draw_scene(executed))
     tiles = [Tile(image, caption) for caption, image in steps.values()]
     tiles[-1] = Tile(tiles[-1].image, tiles[-1].caption, outcome_colour(outcome.outcome))

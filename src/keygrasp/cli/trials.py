@@ -29,7 +29,7 @@ class Options:
 
     planner: str = "refined"
     """Planner: refined, geometric, reference, reference-lenient, argmax, cem, climb, centroid, random or oracle."""
-    planners: tuple[str, ...] = ()
+    planners: console.Names = ()
     """Several planners instead of one."""
     objects: int = 300
     """How many objects of the split."""
@@ -39,7 +39,7 @@ class Options:
     """Which objects of the embedded set."""
     source: Literal["embedded", "ycb", "dexnet"] = "embedded"
     """Where objects come from; only the embedded set has splits."""
-    names: tuple[str, ...] = ()
+    names: console.Names = ()
     """Objects by name instead of by split."""
     robot: Literal["gripper", "ur5"] = "gripper"
     """Who executes: a free gripper (fast) or a UR5."""

@@ -64,7 +64,8 @@ class TrialsProgress:
         """Show a new state."""
         if self._console.is_terminal:
             self._bar.update(self._task, completed=state.done, total=state.total)
-            self._live.update(Group(self._bar, self._figures(state)))
+            shown = [self._bar, self._figures(state)] if state.trials else [self._bar]
+            self._live.update(Group(*shown))
             return
         now = time.monotonic()
         if now >= self._next_line or state.done == state.total:
@@ -95,6 +96,7 @@ class TrialsProgress:
 @contextlib.contextmanager
 def drawing_progress() -> Iterator[Callable[[int, int], None]]:
     """A bar for the pictures of a report; silent where the output is not a terminal."""
+    console.load_physics()
     bar = _bar("pictures of failures")
     bar.live.transient = True
     if not bar.console.is_terminal:

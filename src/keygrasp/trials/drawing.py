@@ -20,7 +20,7 @@ from keygrasp.scene import (
     PlanarGrasp,
     Segment,
 )
-from keygrasp.trials.drawing_canvas import Canvas, Image, Rgb, Window, ramp, text_width, write_text
+from keygrasp.trials.drawing_canvas import Canvas, Image, Rgb, Window, picture_size, ramp, text_width, write_text
 
 #: Heights from the table upwards; lightness rises evenly, so that the ramp also reads in grey.
 HEIGHT_RAMP: tuple[Rgb, ...] = (
@@ -83,6 +83,9 @@ def draw_scene(drawing: SceneDrawing, *, scale: float = 5.0, whole: bool = False
 
     Returns:
         (H, W, 3) uint8 RGB.
+
+    Raises:
+        InputError: If the scale makes it empty or too large.
     """
     height_map = drawing.height_map
     window = _map_window(height_map) if whole else _focus(drawing)
@@ -146,7 +149,7 @@ def _focus(drawing: SceneDrawing) -> Window:
 def _height_picture(height_map: HeightMap, window: Window, pixels_per_metre: float) -> Image:
     """Coloured, hillshaded heights over the window; the table continues where the map ends."""
     cv2 = require("cv2", "grasp")
-    columns, rows = round(window.width * pixels_per_metre), round(window.height * pixels_per_metre)
+    columns, rows = picture_size(window, pixels_per_metre)
     x = window.left + (np.arange(columns) + 0.5) / pixels_per_metre
     y = window.top - (np.arange(rows) + 0.5) / pixels_per_metre
     map_x = np.broadcast_to(((x - height_map.origin[0]) / height_map.cell).astype(np.float32), (rows, columns))

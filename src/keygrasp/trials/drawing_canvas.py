@@ -56,6 +56,21 @@ class Window:
         return cls(float(centre[0] - edge / 2), float(centre[1] - edge / 2), edge, edge)
 
 
+def picture_size(window: Window, pixels_per_metre: float) -> tuple[int, int]:
+    """Columns and rows of a picture of ``window``.
+
+    Raises:
+        InputError: If it would be empty or too large.
+    """
+    columns, rows = window.width * pixels_per_metre, window.height * pixels_per_metre
+    if not (1 <= columns <= _MAX_EDGE and 1 <= rows <= _MAX_EDGE):
+        raise InputError(
+            f"a picture of {columns:.0f}×{rows:.0f} pixels can't be drawn",
+            f"Choose a scale for 1 to {_MAX_EDGE} pixels",
+        )
+    return round(columns), round(rows)
+
+
 class Canvas:
     """An RGB picture of a :class:`Window` with primitives in workspace coordinates.
 
@@ -65,8 +80,6 @@ class Canvas:
     """
 
     def __init__(self, image: Image, window: Window) -> None:
-        if max(image.shape[:2]) > _MAX_EDGE:
-            raise InputError(f"a picture of {image.shape[1]}×{image.shape[0]} pixels is too large", "Lower the scale")
         self.image = image
         self.window = window
         self.pixels_per_metre = image.shape[1] / window.width

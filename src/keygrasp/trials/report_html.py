@@ -9,7 +9,7 @@ from typing import Any
 
 from keygrasp.extras import require
 from keygrasp.trials.report_charts import rate_bar, stacked_bar
-from keygrasp.trials.report_model import RATE_COLUMNS, PlannerSummary, Rate, Report
+from keygrasp.trials.report_model import RATE_COLUMNS, Picture, PlannerSummary, Rate, Report
 
 _TEMPLATES = Path(__file__).parent / "templates"
 #: Names of the costs in the order in which the bars show them.
@@ -38,6 +38,7 @@ def render(report: Report) -> str:
         rate_bar=rate_bar,
         stacked_bar=stacked_bar,
         compared=any(planner.against and planner.name != "reference" for planner in report.planners),
+        galleries=_galleries(report),
         worst=_most_failures(report),
         stylesheet=_stylesheet(),
     )
@@ -80,6 +81,14 @@ def _measured(planner: PlannerSummary, key: str) -> bool:
 def _most_failures(report: Report) -> int:
     """The largest number of failures of one planner, the full width of the bars of causes."""
     return max((sum(planner.causes.values()) for planner in report.planners), default=0)
+
+
+def _galleries(report: Report) -> dict[str, list[Picture]]:
+    """Pictures by planner, in the order of the planners."""
+    galleries: dict[str, list[Picture]] = {}
+    for picture in report.pictures:
+        galleries.setdefault(picture.planner, []).append(picture)
+    return galleries
 
 
 def _cost_names(report: Report) -> list[str]:

@@ -83,7 +83,7 @@ class Picture:
 
     Attributes:
         planner: Whose failure it is.
-        title: Name of the object.
+        title: Name and category of the object.
         detail: How it ended, in words.
         png: The picture as a PNG file's bytes.
     """

@@ -82,7 +82,8 @@ def _picture(record: TrialRecord, perceived: Perceived) -> Picture:
         grasp=None if attempt.grasp is None else grasp_from_row(attempt.grasp),
         outcome=Outcome(attempt.outcome),
     )
-    return Picture(record.planner, record.object_name, _detail(record, attempt), _encoded(drawing))
+    title = f"{record.object_name} ({record.category})" if record.category else record.object_name
+    return Picture(record.planner, title, _detail(record, attempt), _encoded(drawing))
 
 
 def _encoded(drawing: SceneDrawing) -> bytes:
