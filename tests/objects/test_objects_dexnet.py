@@ -1,5 +1,7 @@
 """A small Dex-Net database, written here as Python 2 wrote it, and every way in which one can be broken."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -113,22 +115,24 @@ def test_truncated_file_names_path_and_remedy(database, share):
         Catalog().names("dexnet", location=database)
 
 
+def read_everything(path):
+    with DexNetDatabase(path) as opened:
+        for dataset in opened.datasets():
+            for key in opened.objects(dataset):
+                opened.object(dataset, key)
+                opened.stable_poses(dataset, key)
+                for gripper in opened.grippers(dataset, key):
+                    opened.grasps(dataset, key, gripper)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_flipped_bytes_give_a_database_error_or_data(database, seed):
     rng, data = np.random.default_rng(seed), bytearray(database.read_bytes())
     for place in rng.integers(0, len(data), 40):
         data[place] ^= 1 << rng.integers(8)
     database.write_bytes(data)
-    try:
-        with DexNetDatabase(database) as opened:
-            for dataset in opened.datasets():
-                for key in opened.objects(dataset):
-                    opened.object(dataset, key)
-                    opened.stable_poses(dataset, key)
-                    for gripper in opened.grippers(dataset, key):
-                        opened.grasps(dataset, key, gripper)
-    except DatabaseError as error:
-        assert str(database) in str(error)
+    with contextlib.suppress(DatabaseError):  # anything else, or the end of this process, is a fault
+        read_everything(database)
 
 
 def change(database, action):

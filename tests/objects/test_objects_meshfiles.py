@@ -173,8 +173,8 @@ def test_a_folder_lists_its_meshes(tmp_path):
         (tmp_path / name).write_text("x")
     assert [path.name for path in mesh_files(tmp_path)] == ["a.stl", "b.OBJ"]
     assert [Path(name).name for name in Catalog().names("file", location=tmp_path)] == ["a.stl", "b.OBJ"]
+    (tmp_path / "none").mkdir()
     with pytest.raises(MeshError, match="holds no mesh file"):
-        (tmp_path / "none").mkdir()
         mesh_files(tmp_path / "none")
     with pytest.raises(MeshError, match="can't read the folder"):
         mesh_files(tmp_path / "gone")

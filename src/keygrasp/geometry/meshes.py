@@ -93,7 +93,8 @@ def oriented_extents(points: Array) -> Array:
     """
     hull = _qhull(points)
     corners = points[hull.vertices]
-    normals = np.unique(np.round(_half_space(hull.equations[:, :3]), 6), axis=0)
+    normals = _half_space(hull.equations[:, :3])
+    normals = normals[np.unique(np.round(normals, 6), axis=0, return_index=True)[1]]
     if len(normals) > _MAX_BOX_NORMALS:
         normals = _main_normals(points, hull)
     best: tuple[float, Array] | None = None

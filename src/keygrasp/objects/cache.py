@@ -25,7 +25,7 @@ from keygrasp.files import atomic_path
 Entry = dict[str, NDArray[Any]]
 
 #: Part of every key: change it when the same input would give another result.
-CACHE_VERSION = "1"
+CACHE_VERSION = "2"
 
 _MAX_ENTRY_BYTES = 512 * 2**20
 _log = logging.getLogger(__name__)
