@@ -116,7 +116,7 @@ class RefinementEnv(gymnasium.Env[Observation, np.int64]):
 
     @property
     def _gripper(self) -> GripperSpec:
-        return self._scene.gripper if self._scene is not None else GripperSpec()
+        return self._scene.robot.gripper if self._scene is not None else GripperSpec()
 
     def _observe(self) -> Observation:
         features = featurise(self._tensors, torch.zeros(1, dtype=torch.long), self._grasp, self._gripper)

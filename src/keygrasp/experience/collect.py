@@ -1,0 +1,216 @@
+"""Collects labels: many grasps executed in physics on many scenes, in parallel, resumable shard by shard."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keygrasp.errors import ConfigurationError, ImageError, InputError
+from keygrasp.experience.labels import OUTCOMES, PROPOSALS, SceneLabels, write_index, write_shard
+from keygrasp.files import read_json
+from keygrasp.grasps import grasp_array, grasps_from_array, random_feasible
+from keygrasp.objects import split
+from keygrasp.perception import Perceived, perceive
+from keygrasp.protocol import Scene, SceneError, SceneSpec, build_scene
+from keygrasp.scene import GripperSpec, Planner
+from keygrasp.trials.planners import PlannerSpec, build_planner, planner_spec
+from keygrasp.trials.pool import run_tasks
+
+Array = NDArray[np.float64]
+Json = dict[str, Any]
+
+#: Spread of perturbed planner grasps: metres along x and y, metres in z, radians of yaw, metres of width.
+_PERTURBATION = (0.006, 0.006, 0.006, 0.20, 0.010)
+_LOWEST, _HIGHEST = 0.002, 0.25
+
+
+@dataclass(frozen=True)
+class CollectConfig:
+    """What to collect.
+
+    Attributes:
+        out: Folder for the labels; shards that are there already are kept.
+        split: Object split: ``train`` or ``validation`` (``test`` is refused).
+        rule: Scaling rule of KG-1.
+        scenes: Scenes in all, spread evenly over the split's objects.
+        random: Random feasible grasps a scene.
+        planned: Grasps a scene from the planners: their best candidates.
+        perturbed: Perturbed copies of planners' candidates a scene.
+        planners: Names of the planners that propose (options such as weights: ``weights``).
+        weights: Weights for planners that use the network; empty for the shipped ones.
+        scenes_per_shard: Scenes a shard, the unit of resuming.
+        seed: Seed of scenes and proposals.
+        workers: Processes.
+    """
+
+    out: Path = Path("runs/labels/train")
+    split: str = "train"
+    rule: str = "E"
+    scenes: int = 1200
+    random: int = 14
+    planned: int = 4
+    perturbed: int = 6
+    planners: tuple[str, ...] = ("geometric",)
+    weights: str = ""
+    scenes_per_shard: int = 10
+    seed: int = 0
+    workers: int = 2
+
+    def __post_init__(self) -> None:
+        if self.split not in ("train", "validation"):
+            raise ConfigurationError(f"collect: split is {self.split!r}", "Test objects are never learned from")
+        if self.rule not in ("E", "A"):
+            raise ConfigurationError(f"collect: rule is {self.rule!r}", "Known: E, A")
+        if min(self.scenes, self.scenes_per_shard, self.workers) < 1 or min(self.random, self.planned) < 0:
+            raise ConfigurationError("collect: scenes, scenes_per_shard and workers must be at least 1")
+
+
+@dataclass(frozen=True)
+class CollectProgress:
+    """How far a collection is: shards done of all, grasps and successes in this run."""
+
+    shards: int
+    total: int
+    grasps: int
+    successes: int
+
+
+def collect(config: CollectConfig, on_progress: Callable[[CollectProgress], None] | None = None) -> CollectProgress:
+    """Collect labels into ``config.out``; goes on where an earlier run with the same configuration stopped.
+
+    Raises:
+        InputError: If the folder holds labels of another configuration.
+        WorkerError: If a shard fails twice; the others are kept.
+    """
+    fingerprint = _fingerprint(config)
+    index = config.out / "index.json"
+    if index.is_file() and read_json(index).get("config") != fingerprint:
+        raise InputError(f"{config.out} holds labels of another configuration", "Choose another folder")
+    tasks = [t for t in _shard_tasks(config) if not (config.out / t["file"]).is_file()]
+    total = -(-config.scenes // config.scenes_per_shard)
+    state = CollectProgress(total - len(tasks), total, 0, 0)
+    setup = {"config": fingerprint, "out": str(config.out)}
+    for done in run_tasks("keygrasp.experience.collect:make_worker", setup, tasks, workers=config.workers):
+        if done.result is None:
+            raise InputError(f"shard {tasks[done.index]['file']} failed: {done.problem}", "Run again to retry it")
+        state = CollectProgress(
+            state.shards + 1,
+            total,
+            state.grasps + done.result["grasps"],
+            state.successes + done.result["successes"],
+        )
+        if on_progress is not None:
+            on_progress(state)
+    return state
+
+
+def make_worker(setup: Json) -> Callable[[Json], Json]:
+    """Handler of :func:`keygrasp.trials.pool.run_tasks`: writes the shard that a task describes."""
+    values = {**setup["config"], "planners": tuple(setup["config"]["planners"]), "out": Path(setup["out"])}
+    config = CollectConfig(**values)
+    planners = [build_planner(_planner(name, config)) for name in config.planners]
+
+    def work(task: Json) -> Json:
+        scenes = []
+        for name, seed in task["scenes"]:
+            try:
+                scene = build_scene(SceneSpec(name, config.rule, seed))
+            except SceneError:  # an object that doesn't settle in view in this pose teaches nothing
+                continue
+            with scene:
+                labels = _label(scene, name, seed, planners, config)  # type: ignore[arg-type]
+                if not (config.out / "index.json").is_file():
+                    write_index(config.out, scene.view, scene.robot.gripper, setup["config"])
+            if labels is not None:
+                scenes.append(labels)
+        write_shard(config.out / task["file"], scenes)
+        return {
+            "grasps": sum(len(s.grasps) for s in scenes),
+            "successes": int(sum(s.success.sum() for s in scenes)),
+        }
+
+    return work
+
+
+def _label(scene: Scene, name: str, seed: int, planners: list[Planner], config: CollectConfig) -> SceneLabels | None:
+    """Execute proposals on one scene; ``None`` where the image shows no object."""
+    rng = np.random.default_rng([config.seed, seed])
+    try:
+        perceived = perceive(scene.view)
+    except ImageError:
+        return None
+    if not perceived.segments:
+        return None
+    grasps, proposal = _propose(scene, perceived, planners, config, rng)
+    outcomes = [OUTCOMES.index(scene.execute(grasp).outcome) for grasp in grasps_from_array(grasps)]
+    return SceneLabels(
+        object_name=name,
+        seed=seed,
+        depth=scene.view.depth,
+        grasps=grasps.astype(np.float32),
+        outcome=np.array(outcomes, dtype=np.uint8),
+        proposal=proposal,
+    )
+
+
+def _propose(
+    scene: Scene, perceived: Perceived, planners: list[Planner], config: CollectConfig, rng: np.random.Generator
+) -> tuple[Array, NDArray[np.uint8]]:
+    """Grasps (n, 5) with the index of their origin (n,)."""
+    drawn = random_feasible(perceived, 0, scene.robot.gripper, rng, config.random)
+    found = []
+    for planner in planners:
+        plan = planner.plan(scene.view, scene.robot.gripper, rng=rng)
+        best = [plan.grasp] if plan.grasp is not None else []
+        found.append(grasp_array([*best, *plan.candidates]))
+    every = np.unique(np.concatenate([np.empty((0, 5)), *found]), axis=0)
+    # The planners' first choices always belong to the labels: they are what will be executed.
+    planned = np.concatenate([np.empty((0, 5)), *(f[: max(1, config.planned // len(planners))] for f in found)])
+    perturbed = _perturbed(every, config.perturbed, scene.robot.gripper, rng)
+    parts = {"random": drawn, "planner": planned, "perturbed": perturbed}
+    origin = np.concatenate([np.full(len(p), PROPOSALS.index(k), np.uint8) for k, p in parts.items()])
+    return np.concatenate(list(parts.values())), origin
+
+
+def _perturbed(grasps: Array, count: int, gripper: GripperSpec, rng: np.random.Generator) -> Array:
+    if len(grasps) == 0:
+        return np.empty((0, 5))
+    chosen = grasps[rng.integers(len(grasps), size=count)]
+    moved = chosen + rng.normal(size=chosen.shape) * _PERTURBATION
+    moved[:, 2] = np.clip(moved[:, 2], _LOWEST, _HIGHEST)
+    moved[:, 4] = np.clip(moved[:, 4], gripper.min_opening, gripper.max_opening)
+    return np.asarray(moved)
+
+
+def _planner(name: str, config: CollectConfig) -> PlannerSpec:
+    needs_weights = config.weights and name in ("refined", "argmax", "cem", "climb")
+    return planner_spec(name, **({"weights": config.weights} if needs_weights else {}))
+
+
+def _shard_tasks(config: CollectConfig) -> list[Json]:
+    """Scenes of each shard, in an order that mixes the objects."""
+    names = split(config.split)
+    rng = np.random.default_rng([config.seed, 1])
+    order = [names[i] for _ in range(-(-config.scenes // len(names))) for i in rng.permutation(len(names))]
+    seeds = rng.integers(2**31, size=config.scenes)
+    scenes = [[name, int(seed)] for name, seed in zip(order, seeds, strict=False)]
+    size = config.scenes_per_shard
+    return [
+        {"file": f"shard-{number:05d}.npz", "scenes": scenes[begin : begin + size]}
+        for number, begin in enumerate(range(0, config.scenes, size))
+    ]
+
+
+def _fingerprint(config: CollectConfig) -> Json:
+    """What the labels depend on, JSON-ready: not where they lie, nor how many processes make them."""
+    values = dataclasses.asdict(config)
+    del values["out"], values["workers"]
+    result: Json = json.loads(json.dumps(values))
+    return result
