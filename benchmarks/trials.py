@@ -3,7 +3,7 @@
 Each part is timed as wall-clock time and as processor time of this process; the latter is what one core would need if
 nothing else ran on the machine.
 
-    python benchmarks/trials.py --objects 60 --json benchmarks/results/trials.json
+    OMP_NUM_THREADS=1 python benchmarks/trials.py --objects 60 --json benchmarks/results/trials.json
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
-
-for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[_name] = "1"
 
 import numpy as np
 

@@ -71,15 +71,17 @@ def test_the_true_height_map_is_that_of_the_mesh(scene):
 def test_random_grasps_of_the_oracle_do_not_collide(scene):
     grasps = random_grasps(scene, 30, np.random.default_rng(0))
     assert len(grasps) == 30
-    outcomes = [str(scene.execute(grasp).outcome) for grasp in grasps[:15]]
+    outcomes = [str(scene.execute(grasp).outcome) for grasp in grasps[:8]]
     assert outcomes.count("contact_too_early") <= 1
 
 
+@pytest.mark.slow
 def test_the_oracle_finds_a_robust_grasp_and_stays_within_its_budget(scene):
     plan = oracle(scene, OracleConfig(samples=60, local_samples=10, executions=150), np.random.default_rng(0))
     assert plan.grasp is not None
     assert 1 <= plan.evaluations <= 150
     assert scene.execute(plan.grasp).success
+    # The object lies elsewhere by now: the search must begin where the image shows it.
     again = oracle(scene, OracleConfig(samples=60, local_samples=10, executions=150), np.random.default_rng(0))
     assert again.grasp == plan.grasp
     small = oracle(scene, OracleConfig(samples=60, local_samples=10, executions=3), np.random.default_rng(0))

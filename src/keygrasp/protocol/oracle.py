@@ -57,11 +57,13 @@ def oracle(scene: Scene, config: OracleConfig, rng: np.random.Generator) -> Gras
         The robust grasp; else the one that succeeded most often; else none. ``evaluations`` counts executions.
     """
     start = time.perf_counter()
+    scene.restore()
     grasps = random_grasps(scene, config.samples, rng)
     search = _Search(scene, config, rng)
     search.try_all(grasps)
     centre = search.best
     if centre is not None and not search.robust:
+        scene.restore()
         height_map = true_height_map(scene)
         for _ in range(config.local_samples):
             if search.finished:
@@ -147,7 +149,6 @@ def _ray_heights(scene: Scene, xy: Array) -> Array:
 
 def random_grasps(scene: Scene, count: int, rng: np.random.Generator) -> tuple[PlanarGrasp, ...]:
     """At most ``count`` random grasps that don't collide with the true geometry and have it between their pads."""
-    scene.world.park_robots()
     height_map, gripper = true_height_map(scene), scene.robot.gripper
     cells = np.argwhere(height_map.heights > _LOWEST_TIPS + _OVERLAP)
     found: list[Array] = []

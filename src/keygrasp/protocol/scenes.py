@@ -143,9 +143,13 @@ class Scene:
         if perturbation is not None:
             grasp = perturbation.apply(grasp)
             friction = perturbation.friction if friction is None else friction
-        self.world.restore(self._start)
+        self.restore()
         self.world.set_friction(PROTOCOL.friction if friction is None else friction)
         return self.robot.execute(grasp)
+
+    def restore(self) -> None:
+        """Put the object back to where the latest image shows it, and the robot out of the way."""
+        self.world.restore(self._start)
 
     def again(self, rng: np.random.Generator) -> OverheadView | None:
         """A new image after a failed attempt, with the object where it lies now.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import hashlib
 from dataclasses import dataclass, field
@@ -126,8 +125,3 @@ def build_planner(spec: PlannerSpec) -> Planner | ScenePlanner:
     except TypeError as error:
         raise ConfigurationError(f"planner '{spec.name}' can't be built: {error}", "Check its options") from error
     return planner
-
-
-def spec_from_json(data: dict[str, Any]) -> PlannerSpec:
-    """Inverse of ``dataclasses.asdict`` for a specification that came from another process."""
-    return PlannerSpec(**{f.name: data[f.name] for f in dataclasses.fields(PlannerSpec)})
