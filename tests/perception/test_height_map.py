@@ -78,7 +78,7 @@ def test_a_single_flying_pixel_is_removed():
 def test_large_image_gives_the_same_map():
     surface = placed(box(0.08, 0.05, 0.04), 0.02, 0.01, 0.5)
     small = map_of(render(surface))
-    large = map_of(render(surface, intrinsics=Intrinsics(640, 480, 960.0, 960.0, 319.5, 239.5)))
+    large = map_of(render(surface, intrinsics=Intrinsics(320, 240, 480.0, 480.0, 159.5, 119.5)))
     assert large.measured[12:-12, 12:-12].mean() > 0.95
     assert np.mean(np.abs(small.heights - large.heights)[20:-20, 20:-20] > 0.004) < 0.02
 

@@ -40,7 +40,6 @@ class Contacts:
         right: (n,) position along the closing axis where the positive pad touches, relative to the grasp's centre.
         left: (n,) the same of the negative pad.
         patch: (n, 2) share of the pad's width that each pad (positive, negative) touches.
-        shared: (n,) share of the pad's width that is touched on both sides opposite to each other.
         lateral: (n, 2) middle across of each patch, relative to the grasp's centre.
         slope: (n, 2) horizontal run over rise of each contact's surface: 0 is a vertical wall.
         grip: (n, 2) height of surface above the fingertips just inside each contact, at most the pad's height.
@@ -50,7 +49,6 @@ class Contacts:
     right: Array
     left: Array
     patch: Array
-    shared: Array
     lateral: Array
     slope: Array
     grip: Array
@@ -89,13 +87,11 @@ def predict_contacts(
         _side(surface, np.where(filled, right_at, -1), -1, grasps[:, Z], across),
         _side(surface[:, :, ::-1], np.where(filled, last - left_at, -1), -1, grasps[:, Z], across),
     ]
-    touched = sides[0].touched & sides[1].touched
     return Contacts(
         found=np.asarray(filled.any(axis=1)),
         right=along[np.maximum(sides[0].outermost, 0)],
         left=-along[np.maximum(sides[1].outermost, 0)],
         patch=np.stack([s.touched.mean(axis=1) for s in sides], axis=1),
-        shared=touched.mean(axis=1),
         lateral=np.stack([s.lateral for s in sides], axis=1),
         slope=np.stack([s.slope for s in sides], axis=1),
         grip=np.minimum(np.stack([s.grip for s in sides], axis=1), gripper.pad_height),
