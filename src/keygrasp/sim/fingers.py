@@ -12,7 +12,6 @@ from keygrasp.sim.world import ObjectHandle, World
 
 #: Vertical size of the palm in metres.
 PALM_HEIGHT = 0.03
-_PALM_MASS = 0.5
 _FINGER_MASS = 0.1
 FINGER_JOINTS = ("left_finger_joint", "right_finger_joint")
 #: Newtons that the coupling of the two fingers may transmit: far more than the fingers' own force.
@@ -39,14 +38,14 @@ def box_link(
     )
 
 
-def gripper_links(spec: GripperSpec) -> str:
+def gripper_links(spec: GripperSpec, *, palm_mass: float) -> str:
     """URDF of palm and fingers: link ``palm`` has its origin between the tips, x along the closing axis, z upwards.
 
     Each finger's joint is the distance of its pad's inner face from the middle.
     """
     pad = (spec.pad_thickness, spec.pad_width, spec.pad_height)
     palm = (spec.palm_along, spec.palm_across, PALM_HEIGHT)
-    parts = [box_link("palm", _PALM_MASS, palm, (0, 0, spec.pad_height + PALM_HEIGHT / 2), _PALM_COLOUR)]
+    parts = [box_link("palm", palm_mass, palm, (0, 0, spec.pad_height + PALM_HEIGHT / 2), _PALM_COLOUR)]
     for name, side in (("left", 1), ("right", -1)):
         origin = (side * spec.pad_thickness / 2, 0.0, spec.pad_height / 2)
         parts.append(box_link(f"{name}_finger", _FINGER_MASS, pad, origin, _PAD_COLOUR))

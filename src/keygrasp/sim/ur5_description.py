@@ -17,6 +17,7 @@ _URDF = "ur_description/urdf/ur5_robot.urdf"
 MOUNT_LENGTH = 0.10
 _MOUNT_SIDE = 0.03
 _MOUNT_MASS = 0.2
+_PALM_MASS = 0.5
 _PEDESTAL_SIDE = 0.15
 
 
@@ -72,7 +73,7 @@ def ur5_urdf(spec: GripperSpec, *, pedestal: float, detailed: bool) -> Path:
         '<joint name="pedestal_joint" type="fixed"><parent link="base_link"/><child link="pedestal"/></joint>'
     )
     hand = (
-        f"{box_link('mount', _MOUNT_MASS, column, (0, 0, MOUNT_LENGTH / 2), '0.6 0.6 0.62 1')}\n{gripper_links(spec)}\n"
+        f"{box_link('mount', _MOUNT_MASS, column, (0, 0, MOUNT_LENGTH / 2), '0.6 0.6 0.62 1')}\n{gripper_links(spec, palm_mass=_PALM_MASS)}\n"
         '<joint name="mount_joint" type="fixed"><parent link="tool0"/><child link="mount"/></joint>\n'
         '<joint name="palm_joint" type="fixed"><parent link="tool0"/><child link="palm"/>'
         f'<origin xyz="0 0 {tool_length(spec):.6g}" rpy="3.14159265358979 0 0"/></joint>\n'
