@@ -22,7 +22,7 @@ def _elsewhere(tmp_path, monkeypatch):
 def _error(arguments, capsys, status):
     assert main(arguments) == status
     message = capsys.readouterr().err
-    assert message.startswith("keygrasp: ")
+    assert any(line.startswith("keygrasp: ") for line in message.splitlines())
     assert "Traceback" not in message
     return message
 
@@ -84,6 +84,139 @@ def test_train_without_its_settings(capsys):
 def test_an_unknown_setting_names_the_nearest(command, capsys, tmp_path):
     (tmp_path / "c.yaml").write_text("sed: 3\n")
     assert "Did you mean 'seed'?" in _error([command, "c.yaml"], capsys, 2)
+
+
+def _box(path, x, y, z, scale=1.0):
+    corners = [(i, j, k) for i in (0, x) for j in (0, y) for k in (0, z)]
+    quads = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]
+    lines = ["v " + " ".join(str(scale * value) for value in corner) for corner in corners]
+    lines += [f"f {a} {b} {c}\nf {a} {c} {d}" for a, b, c, d in quads]
+    path.write_text("\n".join(lines) + "\n")
+
+
+_PICTURES = ("overview", "execution", "depth", "keypoints", "candidates", "grasp")
+
+
+@pytest.mark.slow
+def test_pick_picks_a_box_and_leaves_pictures(capsys, tmp_path):
+    pytest.importorskip("pybullet")
+    _box(tmp_path / "box.obj", 0.12, 0.04, 0.04)
+    assert main(["pick", "box.obj", "--planner", "geometric", "--robot", "gripper", "--out", "pictures"]) == 0
+    captured = capsys.readouterr()
+    assert "picked: box.obj was lifted 15 cm" in captured.out
+    assert "12.0 × 4.0 × 4.0 cm" in captured.err
+    assert "descend → close → lift" in captured.err
+    for name in _PICTURES:
+        assert (tmp_path / "pictures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_pick_takes_the_unit_and_says_why_it_failed(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("pybullet")
+    from keygrasp.protocol import CentroidPlanner
+    from keygrasp.scene import GraspPlan
+
+    monkeypatch.setattr(CentroidPlanner, "plan", lambda *_, **__: GraspPlan(None, reason="a test says so"))
+    _box(tmp_path / "box.obj", 0.12, 0.04, 0.04, scale=1000)
+    arguments = ["pick", "box.obj", "--unit", "mm", "--planner", "centroid", "--robot", "gripper", "--out", "pictures"]
+    assert main(arguments) == 1
+    assert "not picked: box.obj: no grasp: a test says so" in capsys.readouterr().out
+    assert not (tmp_path / "pictures" / "execution.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "needle"),
+    [
+        (lambda path: path.write_text(""), "bad.obj"),
+        (lambda path: path.write_text("v 0 0 nan\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"), "bad.obj"),
+        (lambda path: _box(path, 0.12, 0.04, 0.04, scale=1000), "--unit mm"),
+        (lambda path: _box(path, 0.12, 0.04, 0.0004), "flat"),
+        (lambda path: _box(path, 0.2, 0.2, 0.2), "too large"),
+    ],
+    ids=["empty", "nan", "millimetres", "flat", "large"],
+)
+@pytest.mark.parametrize("command", ["pick", "prepare"])
+def test_a_bad_mesh_is_refused(command, make, needle, capsys, tmp_path):
+    pytest.importorskip("pybullet")
+    make(tmp_path / "bad.obj")
+    words = {"pick": ["pick", "bad.obj", "--planner", "geometric"], "prepare": ["objects", "prepare", "bad.obj"]}
+    assert needle in _error(words[command], capsys, 2)
+    assert not (tmp_path / "keygrasp-results").exists()
+
+
+def test_prepare_says_what_an_object_is(capsys, tmp_path):
+    pytest.importorskip("trimesh")
+    _box(tmp_path / "box.obj", 0.12, 0.04, 0.03, scale=100)
+    assert main(["objects", "prepare", "box.obj", "--unit", "cm"]) == 0
+    out = capsys.readouterr().out
+    assert "120 × 40 × 30 mm" in out
+    assert "72 g" in out
+
+
+def test_inspect_dexnet_refuses_what_is_no_database(capsys, tmp_path):
+    pytest.importorskip("h5py")
+    (tmp_path / "x.hdf5").write_bytes(b"not HDF5")
+    assert "x.hdf5" in _error(["objects", "inspect-dexnet", "x.hdf5"], capsys, 2)
+
+
+def test_inspect_dexnet_counts(capsys, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.hdf5", "w") as file:
+        item = file.create_group("datasets/toys/objects/box")
+        item.attrs["mass"] = 1.0
+        item["mesh/vertices"] = [[0, 0, 0], [0.1, 0, 0], [0, 0.05, 0], [0, 0, 0.02]]
+        item["mesh/triangles"] = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
+    assert main(["objects", "inspect-dexnet", "x.hdf5"]) == 0
+    out = capsys.readouterr().out
+    assert "toys: 1 objects" in out
+    assert "100 × 50 × 20 mm, 4 triangles" in out
+
+
+def test_train_passes_settings_on_and_names_the_weights(capsys, tmp_path, monkeypatch):
+    training = pytest.importorskip("keygrasp.refine.training")
+    seen = []
+
+    def train(config, on_step, *, resume):
+        seen.append((config, resume))
+        on_step(config.steps, {"loss": 0.25})
+        return {"final": {"auroc": 0.9}, "seconds": {"reward": 3.0, "update": 1.0, "credit": 0.0}}
+
+    monkeypatch.setattr(training, "train", train)
+    (tmp_path / "c.yaml").write_text("steps: 7\nseed: 1\n")
+    assert main(["train", "c.yaml", "--seed", "5", "--restart", "--out", "w"]) == 0
+    ((config, resume),) = seen
+    assert (config.steps, config.seed, str(config.out), resume) == (7, 5, "w", False)
+    captured = capsys.readouterr()
+    assert "reward 75%, update 25%" in captured.out
+    assert "w/weights.safetensors" in captured.out
+    assert "7/7 steps  loss 0.25" in captured.err
+
+
+def test_an_interrupted_training_says_what_is_kept(capsys, tmp_path, monkeypatch):
+    training = pytest.importorskip("keygrasp.refine.training")
+
+    def train(config, on_step, *, resume):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", train)
+    assert main(["train", "--out", "w"]) == 130
+    assert "nothing is kept" in capsys.readouterr().err
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "checkpoint.safetensors").touch()
+    assert main(["train", "--out", "w"]) == 130
+    assert "checkpoint is kept in w" in capsys.readouterr().err
+
+
+def test_an_interrupted_collection_says_what_is_kept(capsys, monkeypatch):
+    module = pytest.importorskip("keygrasp.experience.collect")
+
+    def collect(config, on_progress):
+        on_progress(module.CollectProgress(3, 9, 60, 30))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "collect", collect)
+    assert main(["collect", "--out", "labels", "--scenes", "90"]) == 130
+    assert "3 finished shards are kept in labels" in capsys.readouterr().err
 
 
 def test_folder_names_are_plain():

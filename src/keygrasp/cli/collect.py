@@ -20,7 +20,9 @@ class Options:
     A run that was stopped goes on with what is missing.
     """
 
-    config: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.yaml", help_behavior_hint="")] = None
+    config: Annotated[
+        Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.yaml", help_behavior_hint="")
+    ] = None
     """Settings; without them configs/collect.yaml, or the defaults where there is no such file."""
     out: console.OptionalPath = None
     """Folder for the labels, instead of that of the settings."""

@@ -10,17 +10,19 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from keygrasp.errors import InputError
+from keygrasp.errors import InputError, StorageError
 
 T = TypeVar("T")
 #: An option that may be left out and names a file or folder.
 OptionalPath = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
+#: The unit of a mesh file's numbers.
+Unit = Annotated[Literal["m", "mm", "cm", "in"] | None, tyro.conf.arg(metavar="{m,mm,cm,in}", help_behavior_hint="")]
 #: Options that take any number of names.
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")]
 #: Width of what is written to a file or a pipe.
@@ -79,16 +81,18 @@ def table(*columns: str, title: str | None = None) -> Table:
     return grid
 
 
-def writable_folder(path: Path) -> Path:
-    """Check that a folder can be written before long work begins; makes it.
+def results_folder(path: Path) -> Path:
+    """Check before long work that results can go into a folder; it is made when the first is written.
 
     Raises:
-        InputError: If it is a file.
-        StorageError: Through the outermost frame, if it can't be made.
+        InputError: If it, or a folder above it, is a file.
+        StorageError: If it can't be written.
     """
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file, not a folder", "Name a folder for the results")
-    path.mkdir(parents=True, exist_ok=True)
+    existing = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not existing.is_dir():
+        raise InputError(f"{existing} is a file, not a folder", "Name a folder for the results")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise StorageError(f"can't write into {existing}", "Choose another folder with the option for it")
     return path
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from keygrasp.objects import PreparedObject
 
-Unit = Annotated[Literal["m", "mm", "cm", "in"] | None, tyro.conf.arg(help_behavior_hint="")]
 _SPLITS: tuple[Literal["train", "validation", "test"], ...] = ("train", "validation", "test")
 
 
@@ -52,7 +51,7 @@ class Prepare:
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """Mesh: OBJ, STL or PLY."""
-    unit: Unit = None
+    unit: console.Unit = None
     """Unit of the mesh's coordinates; metres, unless its size says that it can't be."""
     rule: Literal["E", "A", "none"] = "none"
     """Scaling rule."""
@@ -129,6 +128,7 @@ def _show(options: Show) -> int:
 
 def _prepare(options: Prepare) -> int:
     from keygrasp.objects import prepare_file
+    from keygrasp.objects.meshfiles import check_graspable
     from keygrasp.scene import GripperSpec
 
     prepared = prepare_file(options.file, unit=options.unit, rule=options.rule)
@@ -136,10 +136,8 @@ def _prepare(options: Prepare) -> int:
     out = console.output()
     for note in prepared.notes or ("nothing had to be mended",):
         out.print(f"mesh        {note}", markup=False, soft_wrap=True)
-    opening = GripperSpec().max_opening
-    narrowest = float(min(prepared.extents))
-    verdict = "fits" if narrowest < opening else "does not fit"
-    out.print(f"gripper     {1000 * narrowest:.0f} mm at its narrowest {verdict} an opening of {1000 * opening:.0f} mm")
+    check_graspable(prepared, GripperSpec(), options.file.name)
+    out.print("gripper     its size suits the gripper")
     return 0
 
 
@@ -153,10 +151,23 @@ def _print_figures(prepared: PreparedObject) -> None:
 
 
 def _inspect(options: InspectDexnet) -> int:
-    from keygrasp.objects import dexnet
+    """Counts of each data set, and what the first object has."""
+    from keygrasp.objects.dexnet import DexNetDatabase
 
     out = console.output()
-    with dexnet.open_database(options.file) as database:
-        for key, value in database.summary().items():
-            out.print(f"{key:<12}{value}", markup=False, soft_wrap=True)
+    with DexNetDatabase(options.file) as database:
+        for dataset in database.datasets():
+            keys = database.objects(dataset)
+            out.print(f"data set    {dataset}: {len(keys)} objects", markup=False, soft_wrap=True)
+            if not keys:
+                continue
+            first = database.object(dataset, keys[0])
+            size = 1000 * (first.vertices.max(axis=0) - first.vertices.min(axis=0))
+            sides = " × ".join(f"{side:.0f}" for side in sorted(size, reverse=True))
+            grippers = ", ".join(database.grippers(dataset, keys[0])) or "none"
+            out.print(f"  first     {keys[0]}: {sides} mm, {len(first.faces)} triangles", markup=False, soft_wrap=True)
+            out.print(f"  grasps    of the first object, for: {grippers}", markup=False, soft_wrap=True)
+            out.print(
+                f"  try       keygrasp trials --source dexnet --location {options.file}", markup=False, soft_wrap=True
+            )
     return 0

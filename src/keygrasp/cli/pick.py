@@ -34,8 +34,10 @@ class Options:
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """Mesh of the object: OBJ, STL or PLY."""
-    unit: Annotated[Literal["m", "mm", "cm", "in"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    unit: console.Unit = None
     """Unit of the mesh's coordinates; metres, unless its size says that it can't be."""
+    rule: Literal["none", "A", "E"] = "none"
+    """Scale it: A (smallest side 4 cm at most) or E (middle side 10 cm)."""
     planner: str = "refined"
     """Planner: refined, geometric, reference, argmax, cem, climb, centroid or random."""
     robot: Literal["ur5", "gripper"] = "ur5"
@@ -53,16 +55,22 @@ def run(argv: list[str]) -> int:
         raise MeshError(f"there is no file {options.file}", "Give an OBJ, STL or PLY file")
     console.load_physics()
     from keygrasp.cli.pick_pictures import Frames, write_pictures
+    from keygrasp.objects import Catalog
+    from keygrasp.objects.meshfiles import check_graspable
     from keygrasp.perception import perceive
     from keygrasp.protocol import SceneSpec, build_scene
+    from keygrasp.scene import GripperSpec
 
     planner = _planner(options.planner)
     out, notes = console.output(), console.progress_output()
-    folder = console.writable_folder(options.out or Path("keygrasp-results") / f"pick-{_slug(options.file.stem)}")
+    folder = console.results_folder(options.out or Path("keygrasp-results") / f"pick-{_slug(options.file.stem)}")
     notes.print(f"preparing {options.file.name} …", markup=False)
-    spec = SceneSpec(str(_in_metres(options, folder)), "none", options.seed, "file")
+    name = str(options.file) if options.unit is None else f"{options.file}::{options.unit}"
+    spec = SceneSpec(name, options.rule, options.seed, "file")
+    prepared = Catalog().prepare(name, options.rule, source="file")
+    _describe(notes, prepared)
+    check_graspable(prepared, GripperSpec(), options.file.name)
     with build_scene(spec, options.robot) as scene:
-        _describe(notes, scene.prepared)
         perceived = perceive(scene.view)
         plan = _plan(notes, planner, scene, options.seed)
         frames = Frames(scene.world)
@@ -86,21 +94,6 @@ def _planner(name: str) -> Planner:
     if isinstance(planner, ScenePlanner):
         raise InputError(f"planner '{name}' looks behind the image and can't pick", "Choose another planner")
     return planner
-
-
-def _in_metres(options: Options, folder: Path) -> Path:
-    """The mesh file in metres: the user's own, or a mended copy in the results where a unit was given."""
-    if options.unit is None:
-        return options.file
-    from keygrasp.files import write_text
-    from keygrasp.objects import prepare_file
-
-    prepared = prepare_file(options.file, unit=options.unit)
-    corners = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in prepared.vertices]
-    triangles = [f"f {a} {b} {c}" for a, b, c in prepared.faces + 1]
-    copy = folder / f"{_slug(options.file.stem)}-in-metres.obj"
-    write_text(copy, "\n".join([*corners, *triangles]) + "\n")
-    return copy
 
 
 def _describe(notes: Console, prepared: PreparedObject) -> None:

@@ -15,7 +15,7 @@ from keygrasp.trials.drawing_canvas import Image, encode_png
 #: Columns and rows of a picture, twice those on the sheet: the renderer doesn't smooth edges, shrinking does.
 _FRAME_SIZE = (720, 540)
 #: Where the pictures are taken from, and what they look at, in metres in the workspace frame.
-_EYE, _TARGET = (0.52, -0.5, 0.42), (0.0, 0.0, 0.1)
+_EYE, _TARGET = (0.4, -0.4, 0.34), (0.0, 0.0, 0.09)
 
 
 class Frames:
@@ -67,7 +67,7 @@ def write_pictures(
     steps["grasp"] = (outcome.message or outcome.outcome.value.replace("_", " "), draw_scene(executed))
     tiles = [Tile(image, caption) for caption, image in steps.values()]
     tiles[-1] = Tile(tiles[-1].image, tiles[-1].caption, outcome_colour(outcome.outcome))
-    pictures = {"overview": contact_sheet(tiles, columns=3, tile_width=400)}
+    pictures = {"overview": contact_sheet(tiles, columns=2 if len(tiles) == 4 else 3, tile_width=400)}
     if frames.tiles:
         pictures["execution"] = contact_sheet(frames.tiles, columns=4, tile_width=360)
     pictures.update({name: image for name, (_, image) in steps.items()})

@@ -23,7 +23,9 @@ _DEFAULT_CONFIG = Path("configs/refiner.yaml")
 class Options:
     """Train the refiner. A run that was stopped goes on where its last checkpoint was."""
 
-    config: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.yaml", help_behavior_hint="")] = None
+    config: Annotated[
+        Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.yaml", help_behavior_hint="")
+    ] = None
     """Settings; without them configs/refiner.yaml, or the defaults where there is no such file."""
     out: console.OptionalPath = None
     """Folder for weights, checkpoint and log, instead of that of the settings."""

@@ -37,8 +37,12 @@ class Options:
     """Scaling rule: E (middle side 10 cm), A (smallest side 4 cm, easy) or none."""
     split: Literal["train", "validation", "test"] = "test"
     """Which objects of the embedded set."""
-    source: Literal["embedded", "ycb", "dexnet"] = "embedded"
+    source: Literal["embedded", "ycb", "dexnet", "file"] = "embedded"
     """Where objects come from; only the embedded set has splits."""
+    location: console.OptionalPath = None
+    """The database of the source dexnet, or the mesh file or folder of the source file."""
+    unit: console.Unit = None
+    """Unit of the mesh files' numbers; metres, unless their size says that it can't be."""
     names: console.Names = ()
     """Objects by name instead of by split."""
     robot: Literal["gripper", "ur5"] = "gripper"
@@ -71,7 +75,7 @@ def run(argv: list[str]) -> int:
     if options.pictures < 0:
         raise InputError(f"--pictures must be at least 0, not {options.pictures}")
     config, folder = _resumed(options) if options.resume is not None else _fresh(options)
-    console.writable_folder(folder)
+    console.results_folder(folder)
     return _run(options, config, folder)
 
 
@@ -80,13 +84,14 @@ def _fresh(options: Options) -> tuple[TrialsConfig, Path]:
     from keygrasp.trials.journal import config_hash
 
     names = options.planners or (options.planner,)
+    own = _names(options)
     config = TrialsConfig(
         planners=tuple(_spec(name, options.weights) for name in dict.fromkeys(names)),
-        objects=options.objects,
+        objects=len(own) if own else options.objects,
         rule=options.rule,
         split=options.split,
         source=options.source,
-        names=options.names,
+        names=own,
         robot=options.robot,
         seed=options.seed,
         poses=options.poses,
@@ -94,8 +99,18 @@ def _fresh(options: Options) -> tuple[TrialsConfig, Path]:
         robust=options.robust,
         workers=options.workers,
     )
-    label = f"{options.split}-{options.rule}-{options.robot}-seed{options.seed}-{config_hash(config.identity())[:8]}"
+    what = options.split if options.source == "embedded" else options.source
+    label = f"{what}-{options.rule}-{options.robot}-seed{options.seed}-{config_hash(config.identity())[:8]}"
     return config, options.report or _DEFAULT_PARENT / label
+
+
+def _names(options: Options) -> tuple[str, ...]:
+    """Names of the objects where they are not drawn from a split: as given, or the first of a location."""
+    if options.location is None or options.names:
+        return options.names
+    from keygrasp.objects import Catalog
+
+    return Catalog().names(options.source, location=options.location, unit=options.unit)[: options.objects]
 
 
 def _spec(name: str, weights: Path | None) -> Any:
