@@ -15,7 +15,7 @@ from keygrasp.geometry.cameras import overhead_pose
 from keygrasp.protocol import PROTOCOL, Perturbation, Scene, SceneError, SceneSpec, build_scene
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, Outcome, OverheadView, PlanarGrasp, Planner, TrialOutcome
 from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner
-from keygrasp.trials.records import AttemptRecord, TrialRecord, attempt_record
+from keygrasp.trials.records import AttemptRecord, TrialRecord, attempt_record, grasp_from_row
 
 Json = dict[str, Any]
 
@@ -74,24 +74,20 @@ def run_scene(
 
 def _run_planner(scene: Scene, planner: Planner | ScenePlanner, up_to: int, robust: bool, common: Json) -> TrialRecord:
     scene.reset()
-    try:
-        attempts, start_grasp = _attempts(scene, planner, up_to)
-    except (StorageError, MissingExtraError):
-        raise
-    except Exception as error:
-        text = str(error) if isinstance(error, KeygraspError) else f"{type(error).__name__}: {error}"
-        return TrialRecord(**common, planner=planner.name, fault=f"the planner raised {text}")
+    attempts, fault = _attempts(scene, planner, up_to)
+    grasp = attempts[0].grasp if attempts else None
     successes = trials = 0
-    if robust and start_grasp is not None:
+    if robust and grasp is not None:
         trials = PROTOCOL.robust_trials
         scene.reset()
-        successes = robust_successes(scene, start_grasp, _stream(scene.spec.seed, _ROBUSTNESS))
+        successes = robust_successes(scene, grasp_from_row(grasp), _stream(scene.spec.seed, _ROBUSTNESS))
     return TrialRecord(
         **common,
         planner=planner.name,
         attempts=tuple(attempts),
         robust_successes=successes,
         robust_trials=trials,
+        fault=fault,
     )
 
 
@@ -101,33 +97,34 @@ def robust_successes(scene: Scene, grasp: PlanarGrasp, rng: np.random.Generator)
     return sum(scene.execute(grasp, perturbation).success for perturbation in perturbations)
 
 
-def _attempts(
-    scene: Scene, planner: Planner | ScenePlanner, up_to: int
-) -> tuple[list[AttemptRecord], PlanarGrasp | None]:
-    """Plan and execute until success, at most ``up_to`` times; also the grasp of the first attempt."""
+def _attempts(scene: Scene, planner: Planner | ScenePlanner, up_to: int) -> tuple[list[AttemptRecord], str]:
+    """Plan and execute until success, at most ``up_to`` times; also what went wrong with the planner, if it did."""
     records: list[AttemptRecord] = []
     history: list[Attempt] = []
-    first: PlanarGrasp | None = None
     planning = _stream(scene.spec.seed, _PLANNING, planner.name)
     camera = _stream(scene.spec.seed, _CAMERA, planner.name)
-    view: OverheadView | None = scene.view
+    view = scene.view
     for number in range(up_to):
         if number > 0:
-            view = scene.again(camera)
-            if view is None:
+            newer = scene.again(camera)
+            if newer is None:
                 lost = TrialOutcome(Outcome.NO_GRASP, message=scene.lost_reason)
                 records.append(attempt_record(GraspPlan(None), 0.0, lost, 0.0))
                 break
-        assert view is not None  # noqa: S101 - tells the type checker what the lines above ensure
-        record, attempt = _attempt(scene, planner, view, planning, tuple(history))
+            view = newer
+        try:
+            record, attempt = _attempt(scene, planner, view, planning, tuple(history))
+        except (StorageError, MissingExtraError):
+            raise
+        except Exception as error:
+            text = str(error) if isinstance(error, KeygraspError) else f"{type(error).__name__}: {error}"
+            return records, f"the planner raised {text}"
         records.append(record)
-        if number == 0 and attempt is not None:
-            first = attempt.grasp
         if attempt is not None:
             history.append(attempt)
         if record.success:
             break
-    return records, first
+    return records, ""
 
 
 def _attempt(

@@ -78,7 +78,8 @@ class TrialRecord:
         attempts: The first is the single-shot trial; more follow only where it failed and up-to trials were asked for.
         robust_successes: Successes of the perturbed executions of the first grasp.
         robust_trials: Perturbed executions (0 where there was no grasp or none were asked for).
-        fault: Why the trial could not be carried out (a worker died, the planner raised); it then counts as failed.
+        fault: Why the trial, or a later attempt, could not be carried out (a worker died, the planner raised); what has
+            not been carried out counts as failed.
         scene_fault: Why the scene could not be made; no planner is charged with that.
     """
 

@@ -51,7 +51,7 @@ def summarise(config: TrialsConfig, records: Records) -> Json:
     for record in built:
         by_planner[record.planner][record.scene] = record
     # A scene on which the reference could not even be tried belongs to neither set.
-    reference = {scene: record for scene, record in by_planner["reference"].items() if not record.fault}
+    reference = {scene: record for scene, record in by_planner["reference"].items() if record.attempts}
     tail = {scene for scene, record in reference.items() if not record.single_shot}
     kept = set(reference) - tail
     graspable = {record.scene for record in built if record.up_to}
