@@ -189,7 +189,7 @@ def test_train_passes_settings_on_and_names_the_weights(capsys, tmp_path, monkey
     captured = capsys.readouterr()
     assert "reward 75%, update 25%" in captured.out
     assert "w/weights.safetensors" in captured.out
-    assert "7/7 steps  loss 0.25" in captured.err
+    assert captured.err == "7/7 steps  loss 0.25\n"
 
 
 def test_an_interrupted_training_says_what_is_kept(capsys, tmp_path, monkeypatch):

@@ -72,7 +72,8 @@ class StepBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:  # elsewhere rich would print an empty line
+            self._bar.stop()
 
     def update(self, done: int, total: int, figures: Mapping[str, float]) -> None:
         """Show how far the loop is."""
