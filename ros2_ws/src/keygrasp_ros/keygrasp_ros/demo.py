@@ -13,6 +13,7 @@ from pathlib import Path
 
 from keygrasp_interfaces.msg import TrialOutcome
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from keygrasp.errors import EXIT_INTERRUPTED, InputError, KeygraspError, RobotError
@@ -76,6 +77,7 @@ def _picks(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("picking", total=options.objects)
+        warned = False
         for number in range(options.objects):
             while True:
                 name, seed = next(queue), options.seed * 1000 + number
@@ -87,9 +89,12 @@ def _picks(
                     replaced += 1
                     if replaced > _MOST_REPLACED:
                         raise
-                    progress.console.print(f"  {name}: another object instead ({error.problem})")
+                    progress.console.print(f"  {name}: another object instead ({escape(error.problem)})")
             pick = _pick(client, name, seed, lambda text: progress.update(task, description=text), check)
-            progress.console.print(_line(number + 1, pick))
+            if pick.warning and not warned:
+                progress.console.print(f"[yellow]{escape(pick.warning)}[/]", highlight=False)
+                warned = True
+            progress.console.print(_line(number + 1, pick), highlight=False)
             progress.advance(task)
             yield pick
 
@@ -114,7 +119,8 @@ def _pick(client: PickClient, name: str, seed: int, show: Callable[[str], None],
         object_name=name,
         seed=seed,
         outcome=outcome.outcome,
-        message=" · ".join([outcome.message or outcome.outcome, *warnings[:1]]),
+        message=outcome.message or outcome.outcome,
+        warning=warnings[0] if warnings else "",
         success=outcome.success,
         planner=plan.planner,
         probability=plan.success_probability if plan.success_probability_known else None,
@@ -131,7 +137,7 @@ def _line(number: int, pick: DemoPick) -> str:
     mark = "[green]✓[/]" if pick.success else "[red]✗[/]"
     stated = f", stated {pick.probability:.0%}" if pick.probability is not None else ""
     refined = f", {pick.steps} refinement steps" if pick.steps else ""
-    return f"{mark} {number:2d} {pick.object_name}: {pick.message} ({pick.seconds:.1f} s{refined}{stated})"
+    return f"{mark} {number:2d} {pick.object_name}: {escape(pick.message)} ({pick.seconds:.1f} s{refined}{stated})"
 
 
 def _broke(pick: DemoPick) -> bool:

@@ -30,6 +30,7 @@ class DemoPick:
         outcome: How it ended.
         message: Why, in one sentence.
         success: Whether it was lifted and held.
+        warning: Why the grasp was not refined although it should have been; empty otherwise.
         planner: Who planned the grasp.
         probability: Success probability that the planner stated, if it did.
         steps: Refinement steps.
@@ -45,6 +46,7 @@ class DemoPick:
     outcome: str
     message: str
     success: bool
+    warning: str
     planner: str
     probability: float | None
     steps: int

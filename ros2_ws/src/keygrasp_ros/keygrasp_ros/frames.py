@@ -6,6 +6,7 @@ Moving frames are looked up at their latest time: a camera over the table stands
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -19,6 +20,7 @@ from keygrasp_ros.topics import TF, TF_STATIC
 
 #: Longest chain of frames that is followed; a longer one is a circle.
 _MAX_DEPTH = 64
+_POLL_SECONDS = 0.02
 
 
 class FrameTree:
@@ -61,6 +63,21 @@ class FrameTree:
                 "Publish the camera's pose in the workspace frame",
             )
         return np.asarray(invert_pose(down[common]) @ up[common])
+
+    def wait_for_pose(self, frame: str, reference: str, seconds: float) -> Array:
+        """As :meth:`pose`, but a frame may still be on its way: a node that just started hears of it a moment later.
+
+        Raises:
+            InputError: If nothing connects the two within ``seconds``.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.pose(frame, reference)
+            except InputError:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_POLL_SECONDS)
 
     def _chain(self, frame: str) -> dict[str, Array]:
         """Pose of ``frame`` in itself and in each of its ancestors, nearest first."""

@@ -89,8 +89,8 @@ class Parameter:
             return " or ".join(self.choices)
         if self.minimum is None and self.maximum is None:
             return ""
-        low = "−∞" if self.minimum is None else f"{self.minimum:g}"
-        return f"[{low}, {'∞' if self.maximum is None else f'{self.maximum:g}'}]"
+        low, high = (_bound(value) for value in (self.minimum, self.maximum))
+        return f"[{low or '−∞'}, {high or '∞'}]"
 
     def descriptor(self) -> ParameterDescriptor:
         """The descriptor that ``ros2 param describe`` shows."""
@@ -193,6 +193,13 @@ def reader(node: Node, parameters: Sequence[Parameter]) -> Callable[[str], Any]:
     declare(node, parameters)
     known = {parameter.name: parameter for parameter in parameters}
     return lambda name: known[name].checked(node.get_parameter(name).value)
+
+
+def _bound(value: float | None) -> str:
+    """A bound as text, whole numbers in full; empty where there is none."""
+    if value is None:
+        return ""
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"
 
 
 def _as_ros(value: Value) -> Any:

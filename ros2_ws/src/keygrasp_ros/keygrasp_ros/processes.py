@@ -16,7 +16,7 @@ from typing import IO
 
 from keygrasp.errors import StorageError
 from keygrasp_ros.graph import NodeSpec
-from keygrasp_ros.running import CHILD_VARIABLE
+from keygrasp_ros.running import PARENT_VARIABLE
 
 _STOP_SECONDS = 10.0
 
@@ -39,7 +39,7 @@ class NodeProcesses:
         log: Path | None = None,
     ) -> None:
         self._specs, self._arguments, self._log = tuple(specs), arguments, log
-        self._environment = {**(environment or os.environ), CHILD_VARIABLE: "1"}
+        self._environment = {**(environment or os.environ), PARENT_VARIABLE: str(os.getpid())}
         self.children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:

@@ -64,9 +64,10 @@ def _endpoint(endpoint: object) -> tuple[str, ...]:
 
 
 def _parameter(parameter: Parameter) -> tuple[str, ...]:
-    default = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
+    value = parameter.default
+    default = list(value) if isinstance(value, tuple) else str(value).lower() if isinstance(value, bool) else value
     text = parameter.description + ("" if parameter.read_only else " Can be set while running.")
-    return (f"`{parameter.name}`", f"`{default!r}`", parameter.range_text, text)
+    return (f"`{parameter.name}`", f"`{default if default != '' else repr('')}`", parameter.range_text, text)
 
 
 def _type(kind: type) -> str:

@@ -20,10 +20,12 @@ from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import KeygraspError
 
-#: Set by ``keygrasp up`` for the processes that it starts: they end when it ends, however it ends.
-CHILD_VARIABLE = "KEYGRASP_CHILD"
+#: Process id of whoever started this node's process and wants it to end when he ends, however he ends.
+PARENT_VARIABLE = "KEYGRASP_PARENT"
 #: Threads of the executor: callbacks may wait for each other (a pick waits for services and an execution).
 _THREADS = 8
+#: Seconds that running callbacks have to end.
+_END_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 
 NodeFactory = Callable[[], Node]
@@ -39,11 +41,11 @@ def run_nodes(factories: Sequence[NodeFactory], arguments: Sequence[str] | None 
     Returns:
         Exit status: 0 after a signal, a KeygraspError's own status where a node can't start, 1 where one broke.
     """
-    if os.environ.get(CHILD_VARIABLE):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    if not _bound_to_parent():
+        return 0
     rclpy.init(args=list(arguments) if arguments is not None else None, signal_handler_options=SignalHandlerOptions.NO)
     executor = MultiThreadedExecutor(num_threads=_THREADS)
     nodes: list[Node] = []
@@ -53,12 +55,23 @@ def run_nodes(factories: Sequence[NodeFactory], arguments: Sequence[str] | None 
                 return 0
             nodes.append(create())
             executor.add_node(nodes[-1])
-        return _spin(executor, stop)
+        return _run(executor, nodes, stop)
     except KeygraspError as error:
         print(f"keygrasp: {error}", file=sys.stderr)
         return error.exit_code
     finally:
-        _close(executor, nodes)
+        for node in nodes:
+            node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def _bound_to_parent() -> bool:
+    """Ask for a SIGTERM when the parent dies, where there is one that wants it; false if it is dead already."""
+    parent = os.environ.get(PARENT_VARIABLE, "")
+    if not parent.isdecimal():
+        return True
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    return os.getppid() == int(parent)
 
 
 def node_main(factory: NodeFactory) -> int:
@@ -66,37 +79,41 @@ def node_main(factory: NodeFactory) -> int:
     return run_nodes([factory])
 
 
-def _spin(executor: MultiThreadedExecutor, stop: threading.Event) -> int:
-    faults: list[BaseException] = []
+class _Spinner:
+    """Spins an executor on a thread of its own."""
 
-    def spin() -> None:
+    def __init__(self, executor: MultiThreadedExecutor, stop: threading.Event) -> None:
+        self._executor, self._stop = executor, stop
+        self.faults: list[BaseException] = []
+        self._thread = threading.Thread(target=self._spin, name="executor", daemon=True)
+        self._thread.start()
+
+    def _spin(self) -> None:
         try:
-            executor.spin()
+            self._executor.spin()
         except ExternalShutdownException:
             pass
-        except BaseException as error:  # a fault in a callback: reported below, on the main thread
-            faults.append(error)
+        except BaseException as error:  # a fault in a callback: reported on the main thread
+            self.faults.append(error)
         finally:
-            stop.set()
+            self._stop.set()
 
-    thread = threading.Thread(target=spin, name="executor", daemon=True)
-    thread.start()
+    def end(self) -> None:
+        """Let running callbacks end; afterwards nothing uses the nodes any more."""
+        self._executor.shutdown(timeout_sec=_END_SECONDS)
+        self._thread.join(_END_SECONDS)
+
+
+def _run(executor: MultiThreadedExecutor, nodes: Sequence[Node], stop: threading.Event) -> int:
+    spinner = _Spinner(executor, stop)
     # A timeout keeps the main thread responsive to signals on every platform.
     while not stop.wait(0.5):
         pass
-    if faults:
-        print(f"keygrasp: a node broke: {type(faults[0]).__name__}: {faults[0]}", file=sys.stderr)
+    for node in nodes:
+        getattr(node, "close", lambda: None)()
+    spinner.end()
+    if spinner.faults:
+        fault = spinner.faults[0]
+        print(f"keygrasp: a node broke: {type(fault).__name__}: {fault}", file=sys.stderr)
         return 1
     return 0
-
-
-def _close(executor: MultiThreadedExecutor, nodes: Sequence[Node]) -> None:
-    """Stop what moves, let running callbacks end, then take the nodes down."""
-    for node in nodes:
-        close = getattr(node, "close", None)
-        if close is not None:
-            close()
-    executor.shutdown(timeout_sec=5.0)
-    for node in nodes:
-        node.destroy_node()
-    rclpy.try_shutdown()

@@ -19,8 +19,9 @@ from keygrasp_ros.frames import FrameTree, listen
 from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, fill, from_dataclass
 from keygrasp_ros.scene_conversions import is_empty, scene_of
 
+FRAME_TIMEOUT = Parameter("frame_timeout", 3.0, "Seconds to wait for TF to connect an image's frame.", 0.0, 60.0)
 #: Parameters of every node that perceives.
-PERCEPTION: tuple[Parameter, ...] = (WORKSPACE_FRAME, *from_dataclass("perception", PerceptionConfig))
+PERCEPTION: tuple[Parameter, ...] = (WORKSPACE_FRAME, FRAME_TIMEOUT, *from_dataclass("perception", PerceptionConfig))
 
 
 class Perceiver:
@@ -34,6 +35,7 @@ class Perceiver:
     def __init__(self, node: Node, read: Callable[[str], Any]) -> None:
         self.workspace_frame: str = read("workspace_frame")
         self._config = fill(read, "perception", PerceptionConfig)
+        self._frame_seconds: float = read("frame_timeout")
         self._frames: FrameTree = listen(node)
 
     def look(self, image: Image, info: CameraInfo) -> tuple[Perceived, Header]:
@@ -45,7 +47,8 @@ class Perceiver:
         Raises:
             InputError: If image, camera model or frames can't be used.
         """
-        camera = self._frames.pose(checked_frame(image.header, "depth image"), self.workspace_frame)
+        frame = checked_frame(image.header, "depth image")
+        camera = self._frames.wait_for_pose(frame, self.workspace_frame, self._frame_seconds)
         perceived = perceive(view_of(image, info, camera), self._config)
         return perceived, Header(stamp=image.header.stamp, frame_id=self.workspace_frame)
 

@@ -22,6 +22,7 @@ from keygrasp_ros.conversions import checked_frame, grasp_of, pose_matrix
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.frames import listen
 from keygrasp_ros.goals import accept_cancel, end_goal, ended_early
+from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS
 from keygrasp_ros.markers import outcome_markers
 from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
 from keygrasp_ros.pick_steps import PickSteps
@@ -31,7 +32,7 @@ from keygrasp_ros.waiting import CancelledError
 
 PARAMETERS = (
     WORKSPACE_FRAME,
-    Parameter("planner", "refined", "Which grasp is executed.", choices=("refined", "geometric")),
+    Parameter("planner", DEFAULT_PLANNER, "Which grasp is executed.", choices=PLANNERS),
     Parameter("image_timeout", 5.0, "Seconds to wait for a depth image that is newer than the goal.", 0.1, 600.0),
     Parameter("max_image_age", 0.0, "Seconds by which the image may be older than the goal.", 0.0, 600.0),
     Parameter("service_timeout", 10.0, "Seconds to wait for each planning service.", 0.1, 600.0),
