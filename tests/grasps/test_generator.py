@@ -29,8 +29,8 @@ from keygrasp.grasps import (
     grasp_array,
     random_feasible,
 )
-from keygrasp.perception import PerceptionConfig, perceive
-from keygrasp.scene import Attempt, GripperSpec, Outcome, TrialOutcome
+from keygrasp.perception import Perceived, PerceptionConfig, extract_keypoints, perceive
+from keygrasp.scene import Attempt, GripperSpec, HeightMap, Outcome, Segment, TrialOutcome
 from keygrasp.scene.views import OverheadView
 
 GRIPPER = GripperSpec()
@@ -80,7 +80,7 @@ def test_a_box_is_taken_across_its_narrow_side_at_its_middle(yaw):
     assert grasp.z < 0.018
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     name=st.sampled_from(sorted(SHAPES)),
     x=st.floats(-0.05, 0.05),
@@ -102,7 +102,7 @@ def test_every_candidate_is_clear_within_limits_and_finite(name, x, y, yaw, seed
     assert all(0.0 < g.score < 1.0 for g in plan.candidates)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(x=st.floats(-0.05, 0.05), y=st.floats(-0.05, 0.05), yaw=st.floats(-1.5, 1.5))
 def test_the_grasp_moves_along_with_the_object(x, y, yaw):
     """A long bar has one best direction: across, near its middle, wherever it lies."""
@@ -154,15 +154,20 @@ def test_too_flat_is_an_answer_with_its_reason():
 
 
 def test_no_room_for_fingers_is_an_answer_with_its_reason():
-    walls = [placed(box(0.20, 0.03, 0.06), 0, s * 0.033) for s in (-1, 1)]
-    ends = [placed(box(0.03, 0.10, 0.06), s * 0.060) for s in (-1, 1)]
-    perceived = perceive(render(union(box(0.08, 0.02, 0.03), *walls, *ends)))
-    plan = GraspGenerator(GeneratorConfig(workspace_x=(-0.02, 0.02), workspace_y=(-0.01, 0.01))).generate(
-        perceived, 0, GRIPPER
-    )
+    """A pit that the object fills but for less than a finger's thickness; its walls are as high as the object."""
+    heights = np.full((144, 144), 0.05, np.float32)
+    segment = np.zeros((144, 144), bool)
+    heights[60:84, 60:84] = 0.0
+    heights[62:82, 62:82] = 0.05
+    segment[62:82, 62:82] = True
+    height_map = HeightMap(heights, np.ones_like(segment), np.full(2, -0.17875), 0.0025)
+    found = Segment(segment, np.zeros(2), 0.0025, 0.05, False)
+    table = perceive(render(nothing())).table
+    perceived = Perceived(table, height_map, (found,), (extract_keypoints(height_map, found),))
+    plan = GraspGenerator().generate(perceived, 0, GRIPPER)
     assert plan.grasp is None
-    assert plan.rejections["fingers collide"] + plan.rejections.get("palm collides", 0) > 0
-    assert plan.reason
+    assert plan.rejections["fingers collide"] > 0
+    assert "no room for the fingers" in plan.reason
 
 
 def test_outside_the_workspace_is_an_answer_with_its_reason():
@@ -251,7 +256,7 @@ def test_quality_is_zero_above_the_gripper_opening():
     assert analytic_quality(perceived, 0, np.array([[0, 0, 0.006, 1.5, 0.09]]), GRIPPER)[0] == 0
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(name=st.sampled_from(sorted(SHAPES)), seed=st.integers(0, 10**6))
 def test_random_grasps_are_feasible(name, seed):
     perceived = perceive(render(placed(SHAPES[name], 0.01, 0.02, 0.3), noise=np.random.default_rng(seed)))

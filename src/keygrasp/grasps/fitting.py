@@ -87,11 +87,14 @@ class Fitter:
         config = self._config
         (x_low, x_high), (y_low, y_high) = config.workspace_x, config.workspace_y
         x, y = grasps[:, X], grasps[:, Y]
-        shallow = contacts.grip.min(axis=1) < config.min_grip
+        found = first.found & contacts.found
+        binding = limits.argmax(axis=1)
+        # Fingertips that can't go below the surface find nothing between the pads: then what stops them is to blame.
+        shallow = ~found | (contacts.grip.min(axis=1) < config.min_grip)
         reasons = np.full(len(grasps), "", dtype=object)
         reasons[contacts.slope.max(axis=1) > _SLOPE_LIMIT * config.friction] = SLIPPERY
-        reasons[shallow] = _LIMITS[limits.argmax(axis=1)[shallow]]
-        reasons[first.span + 2 * config.clearance > self._gripper.max_opening] = TOO_WIDE
-        reasons[~(first.found & contacts.found)] = NO_CONTACT
+        reasons[shallow] = _LIMITS[binding[shallow]]
+        reasons[found & (first.span + 2 * config.clearance > self._gripper.max_opening)] = TOO_WIDE
+        reasons[~found & (binding == 0)] = NO_CONTACT
         reasons[(x < x_low) | (x > x_high) | (y < y_low) | (y > y_high)] = OUTSIDE
         return reasons
