@@ -128,8 +128,8 @@ class FreeGripper:
         )
 
     def stop(self) -> None:
-        """Hold where it is."""
-        self.follow(self.tool())
+        """Brake, and hold where it comes to rest."""
+        self.world.halt(self.body, self._joints, [_BASE_FORCE] * 4)
 
     def tool(self) -> Array:
         """Where the tips' middle is: x, y, z in metres, yaw in radians."""

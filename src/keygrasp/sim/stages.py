@@ -15,13 +15,13 @@ from keygrasp.sim.fingers import Fingers
 from keygrasp.sim.motion import MotionProfile, TrialPath, trial_path
 from keygrasp.sim.world import ObjectHandle, World
 
-#: How far the tool may be from where it should be at the end of a stage.
+#: How far the tool may be from where it should be.
 POSITION_TOLERANCE = 0.002
 YAW_TOLERANCE = math.radians(1.0)
-#: Steps between checks whether the object was lost; they only save time.
-_LOST_CHECK_STEPS = 12
+#: Steps between checks on the way whether the tool is where it should be and the object not lost.
+_CHECK_STEPS = 12
 #: Steps within which a stopped robot comes to rest.
-_STOP_STEPS = 12
+_STOP_STEPS = 24
 #: Called after each time step with the stage that is under way.
 StepHook = Callable[[Stage], None]
 
@@ -80,7 +80,7 @@ class ToolDriver(Protocol):
         ...
 
     def stop(self) -> None:
-        """Hold the joints where they are."""
+        """Brake, and hold the joints where they come to rest."""
         ...
 
     def tool(self) -> Array:
@@ -201,13 +201,11 @@ class Execution:
         self.begin(Stage.CLOSE)
         self._close()
         self.begin(Stage.LIFT)
-        self._follow(lift, check_after=len(lift) // 4)
-        self._arrived(path.lift[-1])
+        self._follow(path.lift, lift, watch_from=len(lift) // 4)
         lifted = self._holds()
         if self.profile.shake:
             self.begin(Stage.SHAKE)
-            self._follow(shake)
-            self._arrived(path.shake[-1])
+            self._follow(path.shake, shake)
             self.begin(Stage.HOLD)
             self.wait(self.profile.hold_time)
         if not self._holds():
@@ -242,12 +240,16 @@ class Execution:
             raise Ended(Outcome.EMPTY, f"the fingers closed to {fingers.opening * 1e3:.1f} mm on nothing")
         self.target = min(held, key=self._distance)
 
-    def _follow(self, commands: Array, check_after: int = 0) -> None:
+    def _follow(self, path: Array, commands: Array, watch_from: int = 0) -> None:
+        """Follow a path, checking now and then that the tool does, and that the object isn't lost."""
+        last = len(commands) - 1
         for index, command in enumerate(commands):
             self.driver.follow(command)
             self.step()
-            if index >= check_after and index % _LOST_CHECK_STEPS == 0:
-                self._check_lost()
+            if index % _CHECK_STEPS == 0 or index == last:
+                self._arrived(path[index])
+                if index >= watch_from:
+                    self._check_lost()
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

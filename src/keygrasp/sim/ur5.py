@@ -173,8 +173,8 @@ class UR5:
         )
 
     def stop(self) -> None:
-        """Hold the joints where they are."""
-        self.follow(self._angles())
+        """Brake, and hold the joints where they come to rest."""
+        self.world.halt(self.body, self._joints, self._efforts.tolist())
 
     def tool(self) -> Array:
         """Where the tips' middle is: x, y, z in metres, yaw in radians."""

@@ -72,8 +72,9 @@ def ur5_urdf(spec: GripperSpec, *, pedestal: float, detailed: bool) -> Path:
         '<material name="pedestal_colour"><color rgba="0.45 0.45 0.48 1"/></material></visual></link>'
         '<joint name="pedestal_joint" type="fixed"><parent link="base_link"/><child link="pedestal"/></joint>'
     )
+    palm = gripper_links(spec, palm_mass=_PALM_MASS)
     hand = (
-        f"{box_link('mount', _MOUNT_MASS, column, (0, 0, MOUNT_LENGTH / 2), '0.6 0.6 0.62 1')}\n{gripper_links(spec, palm_mass=_PALM_MASS)}\n"
+        f"{box_link('mount', _MOUNT_MASS, column, (0, 0, MOUNT_LENGTH / 2), '0.6 0.6 0.62 1')}\n{palm}\n"
         '<joint name="mount_joint" type="fixed"><parent link="tool0"/><child link="mount"/></joint>\n'
         '<joint name="palm_joint" type="fixed"><parent link="tool0"/><child link="palm"/>'
         f'<origin xyz="0 0 {tool_length(spec):.6g}" rpy="3.14159265358979 0 0"/></joint>\n'

@@ -153,6 +153,7 @@ class World:
             raise InputError(
                 f"an object can't be put at {place.tolist()}", f"Stay within ±{TABLE_HALF[0]} m in x and y"
             )
+        coefficient = self.friction if friction is None else _checked_friction(friction)
         body = self.bullet.createMultiBody(
             baseMass=float(prepared.mass),
             baseCollisionShapeIndex=self._collision_shape(prepared),
@@ -168,7 +169,7 @@ class World:
         )
         handle = ObjectHandle(body, prepared, np.concatenate([np.asarray(hull) for hull in prepared.hulls]))
         self._objects[body] = handle
-        self._object_friction[body] = self.friction if friction is None else _checked_friction(friction)
+        self._object_friction[body] = coefficient
         self._apply_friction()
         return handle
 
@@ -260,6 +261,17 @@ class World:
         self._robots[body] = park
         self._apply_friction()
         return body
+
+    def halt(self, body: int, joints: list[int], forces: list[float]) -> None:
+        """Brake a robot's joints with the given forces at most, and hold them where they come to rest."""
+        self.bullet.setJointMotorControlArray(
+            body,
+            joints,
+            self.bullet.VELOCITY_CONTROL,
+            targetVelocities=[0.0] * len(joints),
+            forces=forces,
+            physicsClientId=self.client,
+        )
 
     def park_robots(self) -> None:
         """Take every robot out of the camera's view, opened and at rest."""
