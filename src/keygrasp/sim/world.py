@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,8 @@ from keygrasp.errors import InputError, MeshError
 from keygrasp.extras import require
 from keygrasp.geometry.cameras import Intrinsics
 from keygrasp.geometry.poses import Array, make_pose, quaternion_from_rotation, rotation_from_quaternion
-from keygrasp.sim.hulls import deflated, hulls_as_obj
 from keygrasp.sim.rendering import look_at, metric_depth, pinhole, projection_matrix, view_matrix
+from keygrasp.sim.shapes import collision_shape, visual_shape
 
 if TYPE_CHECKING:
     from keygrasp.objects import PreparedObject
@@ -27,13 +26,6 @@ if TYPE_CHECKING:
 TABLE_HALF = (0.6, 0.6)
 _TABLE_THICKNESS = 0.03
 _GRAVITY = 9.81
-#: The renderer's upload buffer holds no more than this.
-_MAX_VISUAL_VERTICES = 100_000
-_MAX_HULLS = 256
-_MAX_HULL_POINTS = 4096
-
-#: Colour-blind safe (Okabe-Ito) colours for objects, in the order in which they are added.
-_COLOURS = ((0.90, 0.62, 0.0), (0.34, 0.71, 0.91), (0.0, 0.62, 0.45), (0.94, 0.89, 0.26), (0.80, 0.47, 0.65))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +148,8 @@ class World:
         coefficient = self.friction if friction is None else _checked_friction(friction)
         body = self.bullet.createMultiBody(
             baseMass=float(prepared.mass),
-            baseCollisionShapeIndex=self._collision_shape(prepared),
-            baseVisualShapeIndex=self._visual_shape(prepared),
+            baseCollisionShapeIndex=collision_shape(self.bullet, self.client, prepared),
+            baseVisualShapeIndex=visual_shape(self.bullet, self.client, prepared, len(self._objects)),
             basePosition=place.tolist(),
             baseOrientation=_quaternion(rotation).tolist(),
             physicsClientId=self.client,
@@ -382,40 +374,6 @@ class World:
                 self.bullet.changeDynamics(body, link, lateralFriction=root, physicsClientId=self.client)
         for body, friction in self._object_friction.items():
             self.bullet.changeDynamics(body, -1, lateralFriction=friction / root, physicsClientId=self.client)
-
-    def _collision_shape(self, prepared: PreparedObject) -> int:
-        """A compound of convex hulls; the engine reads compounds from files alone, as groups of an OBJ."""
-        hulls = [np.asarray(hull, dtype=float) for hull in prepared.hulls]
-        if not 0 < len(hulls) <= _MAX_HULLS or any(not 4 <= len(hull) <= _MAX_HULL_POINTS for hull in hulls):
-            raise MeshError(
-                f"'{prepared.name}' has {len(hulls)} hulls with {sum(map(len, hulls))} points",
-                f"Decompose it into 1–{_MAX_HULLS} hulls of 4–{_MAX_HULL_POINTS} points",
-            )
-        if any(not np.all(np.isfinite(hull)) for hull in hulls):
-            raise MeshError(f"'{prepared.name}' has hull points that are not finite", "Repair its mesh")
-        with tempfile.TemporaryDirectory(prefix="keygrasp-") as folder:
-            path = Path(folder) / "hulls.obj"
-            path.write_text(hulls_as_obj([deflated(hull) for hull in hulls]), encoding="ascii")
-            shape: int = self.bullet.createCollisionShape(
-                self.bullet.GEOM_MESH, fileName=str(path), physicsClientId=self.client
-            )
-        return shape
-
-    def _visual_shape(self, prepared: PreparedObject) -> int:
-        vertices, faces = np.asarray(prepared.vertices, dtype=float), np.asarray(prepared.faces)
-        if len(vertices) > _MAX_VISUAL_VERTICES or faces.size > 3 * _MAX_VISUAL_VERTICES:
-            raise MeshError(
-                f"'{prepared.name}' has {len(vertices)} vertices and {len(faces)} faces",
-                f"Simplify it to at most {_MAX_VISUAL_VERTICES} of each",
-            )
-        shape: int = self.bullet.createVisualShape(
-            self.bullet.GEOM_MESH,
-            vertices=vertices.tolist(),
-            indices=faces.ravel().tolist(),
-            rgbaColor=[*_COLOURS[len(self._objects) % len(_COLOURS)], 1],
-            physicsClientId=self.client,
-        )
-        return shape
 
 
 def _checked_friction(friction: float) -> float:
