@@ -20,7 +20,7 @@ from keygrasp_ros.waiting import CancelledError, wait_for, wait_until
 
 Cancelled = Callable[[], bool]
 #: Seconds that a robot has to stop after a cancel.
-_STOP_SECONDS = 5.0
+STOP_SECONDS = 2.0
 
 
 class PickSteps:
@@ -108,16 +108,18 @@ class PickSteps:
             raise RobotError("the robot refused the grasp", "Its log says why")
         result = handle.get_result_async()
 
-        def lost() -> bool:
+        def here() -> bool:
             if not self._robot.server_is_ready():
                 raise RobotError("the robot's node vanished while executing", "Where the arm is now is not known")
-            return cancelled()
+            return True
 
         try:
-            answer = wait_for(result, "the robot did not finish", self._execution_seconds, lost)
+            answer = wait_for(
+                result, "the robot did not finish", self._execution_seconds, lambda: here() and cancelled()
+            )
         except CancelledError:
             handle.cancel_goal_async()
-            answer = wait_for(result, "the robot did not stop", _STOP_SECONDS, lambda: False)
+            answer = wait_for(result, "the robot did not stop", STOP_SECONDS, lambda: not here())
         if answer.status == GoalStatus.STATUS_ABORTED and answer.result.outcome.outcome == TrialOutcome.REFUSED:
             raise RobotError(f"the robot refused the grasp: {answer.result.outcome.message}")
         return answer.result.outcome

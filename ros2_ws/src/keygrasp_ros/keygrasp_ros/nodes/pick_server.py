@@ -25,7 +25,7 @@ from keygrasp_ros.goals import accept_cancel, end_goal, ended_early
 from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS
 from keygrasp_ros.markers import outcome_markers
 from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
-from keygrasp_ros.pick_steps import PickSteps
+from keygrasp_ros.pick_steps import STOP_SECONDS, PickSteps
 from keygrasp_ros.running import node_main
 from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, RECORD
 from keygrasp_ros.waiting import CancelledError
@@ -60,8 +60,10 @@ class PickServer(Node):
         )
 
     def close(self) -> None:
-        """End the pick that is under way."""
+        """End the pick that is under way, while answers can still arrive."""
         self._closing.set()
+        if self._busy.acquire(timeout=2 * STOP_SECONDS):
+            self._busy.release()
 
     def _execute(self, handle: ServerGoalHandle) -> PICK.type.Result:
         if not self._busy.acquire(blocking=False):
