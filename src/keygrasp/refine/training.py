@@ -149,7 +149,7 @@ class Trainer:
             parts.append(self.target.execute_logit(features))
         logits = torch.cat(parts)
         loss = functional.binary_cross_entropy_with_logits(logits, data.success)
-        area = auroc(data.success.cpu().numpy() > 0.5, logits.cpu().numpy())
+        area = auroc(logits.cpu().numpy(), data.success.cpu().numpy())
         return {"validation_loss": float(loss), **({} if area is None else {"validation_auroc": area})}
 
     def _execute_loss(self, generator: torch.Generator) -> Tensor:
