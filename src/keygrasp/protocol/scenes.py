@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, get_args
@@ -45,6 +46,11 @@ class SceneSpec:
     rule: Rule
     seed: int
     source: Source = "embedded"
+
+    def stream(self, *purpose: int | str) -> np.random.Generator:
+        """Randomness of this scene for one purpose; objects with equal seeds don't share it."""
+        names = [p if isinstance(p, int) else zlib.crc32(p.encode()) for p in (self.object_name, *purpose)]
+        return np.random.default_rng([self.seed, *names])
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ class Scene:
         self._first: Snapshot = self._save()
         self._start: Snapshot = self._first
         self.true_depth: NDArray[np.float32] = self._render()
-        self.view = self._noisy_view(np.random.default_rng([spec.seed, _NOISE]))
+        self.view = self._noisy_view(spec.stream(_NOISE))
         self._first_images = (self.true_depth, self.view)
 
     def __enter__(self) -> Scene:
@@ -233,7 +239,7 @@ def build_scene(spec: SceneSpec, robot: str = "gripper", *, gripper: GripperSpec
     world = World(friction=PROTOCOL.friction)
     try:
         handle = world.add_object(prepared)
-        _drop(world, handle, np.random.default_rng([spec.seed, _POSE]))
+        _drop(world, handle, spec.stream(_POSE))
         hand = gripper or GripperSpec()
         # The robot comes last, so that it changes nothing about how the object settles.
         return Scene(spec, world, handle, _robot(robot, world, hand))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,7 @@ from keygrasp.trials.records import AttemptRecord, TrialRecord, attempt_record, 
 Json = dict[str, Any]
 
 # Streams of randomness of one scene; planners draw from their own, so that none depends on who else is in the run.
-_PLANNING, _CAMERA, _ROBUSTNESS = 1, 2, 3
+_PLANNING, _CAMERA, _ROBUSTNESS = 2, 3, 4
 
 
 def build(setup: Json) -> Callable[[Json], Json]:
@@ -80,7 +79,7 @@ def _run_planner(scene: Scene, planner: Planner | ScenePlanner, up_to: int, robu
     if robust and grasp is not None:
         trials = PROTOCOL.robust_trials
         scene.reset()
-        successes = robust_successes(scene, grasp_from_row(grasp), _stream(scene.spec.seed, _ROBUSTNESS))
+        successes = robust_successes(scene, grasp_from_row(grasp), scene.spec.stream(_ROBUSTNESS))
     return TrialRecord(
         **common,
         planner=planner.name,
@@ -101,8 +100,8 @@ def _attempts(scene: Scene, planner: Planner | ScenePlanner, up_to: int) -> tupl
     """Plan and execute until success, at most ``up_to`` times; also what went wrong with the planner, if it did."""
     records: list[AttemptRecord] = []
     history: list[Attempt] = []
-    planning = _stream(scene.spec.seed, _PLANNING, planner.name)
-    camera = _stream(scene.spec.seed, _CAMERA, planner.name)
+    planning = scene.spec.stream(_PLANNING, planner.name)
+    camera = scene.spec.stream(_CAMERA, planner.name)
     view = scene.view
     for number in range(up_to):
         if number > 0:
@@ -147,9 +146,3 @@ def _attempt(
     outcome = scene.execute(plan.grasp)
     record = attempt_record(plan, plan_ms, outcome, time.perf_counter() - planned)
     return record, Attempt(plan.grasp, outcome)
-
-
-def _stream(seed: int, purpose: int, label: str = "") -> np.random.Generator:
-    """A stream of randomness that depends on the scene, its purpose and a planner's name only."""
-    digest = int.from_bytes(hashlib.sha256(label.encode()).digest()[:4], "big")
-    return np.random.default_rng([seed, purpose, digest])

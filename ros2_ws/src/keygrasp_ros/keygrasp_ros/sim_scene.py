@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import get_args
 
-import numpy as np
-
 from keygrasp.errors import InputError
 from keygrasp.objects import Rule, Source
 from keygrasp.protocol.scenes import Scene, SceneSpec, build_scene
@@ -107,7 +105,7 @@ class SimScene:
         A lifted object goes back to where it lay at first; another stays where it is, unless it left the camera's view.
         """
         self._attempts += 1
-        rng = np.random.default_rng([self.scene.spec.seed, _AGAIN, self._attempts])
+        rng = self.scene.spec.stream(_AGAIN, self._attempts)
         if lifted or self.scene.again(rng) is None:
             self.reset()
 
