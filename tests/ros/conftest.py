@@ -43,7 +43,7 @@ def graph(tmp_path_factory, own_corner):
     log: Path = tmp_path_factory.mktemp("graph") / "nodes.log"
     specs = nodes_for("geometric")
     arguments = ros_arguments(specs, "geometric", default_params())
-    processes = NodeProcesses(specs, {spec.name: arguments for spec in specs}, log=log)
+    processes = NodeProcesses(specs, arguments, log=log)
     with processes, PickClient("test_client") as client:
         client.wait_ready(90.0)
         client.processes = processes

@@ -49,12 +49,17 @@ def domain(monkeypatch):
     monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
 
 
-@pytest.mark.parametrize(("number", "mode"), [(signal.SIGTERM, []), (signal.SIGINT, ["--processes"])])
-def test_a_signal_ends_the_graph_in_order(run, domain, number, mode):
-    child = run([*UP, *mode, *QUICK])
-    with PickClient() as client:
+@pytest.mark.parametrize(
+    ("number", "mode", "namespace"), [(signal.SIGTERM, [], "/left"), (signal.SIGINT, ["--processes"], "")]
+)
+def test_a_signal_ends_the_graph_in_order(run, domain, number, mode, namespace):
+    remap = ["-r", f"__ns:={namespace}", "-r", "/tf:=tf", "-r", "/tf_static:=tf_static"] if namespace else []
+    child = run([*UP, *mode, *QUICK, *remap])
+    with PickClient(namespace=namespace) as client:
         client.wait_ready(60.0, running(child))
-        assert client.pick().result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED)
+        result = client.pick().result
+        assert result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED), result.outcome.message
+        assert result.plan.planner == "geometric"
     nodes = children_of(child.pid)
     assert bool(nodes) == bool(mode)
     child.send_signal(number)
@@ -84,7 +89,7 @@ def test_a_robot_that_dies_during_a_pick_ends_it_and_comes_back(domain, tmp_path
     given = ["-p", "sim_robot:robot:=gripper", "-p", "sim_robot:real_time_factor:=0.2"]
     arguments = ros_arguments(specs, "geometric", default_params(), given)
     with (
-        NodeProcesses(specs, {s.name: arguments for s in specs}, log=tmp_path / "log") as graph,
+        NodeProcesses(specs, arguments, log=tmp_path / "log") as graph,
         PickClient() as client,
     ):
         client.wait_ready(60.0)
@@ -98,7 +103,7 @@ def test_a_robot_that_dies_during_a_pick_ends_it_and_comes_back(domain, tmp_path
         graph.children["sim_robot"].wait()
         robot = [spec for spec in specs if spec.name == "sim_robot"]
         again = ros_arguments(specs, "geometric", default_params(), given[:2])
-        with NodeProcesses(robot, {"sim_robot": again}, log=tmp_path / "log2"):
+        with NodeProcesses(robot, again, log=tmp_path / "log2"):
             wait_until(lambda: client.node.count_publishers("joint_states") > 0, "no robot", 60.0, lambda: False)
             assert client.pick().result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED)
 

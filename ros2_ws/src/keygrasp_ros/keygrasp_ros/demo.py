@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     os.environ.update(environment)  # this process joins the same corner of the network
     specs = nodes_for(options.planner)
     arguments = ros_arguments(specs, options.planner, default_params())
-    graph = NodeProcesses(specs, {spec.name: arguments for spec in specs}, environment, log=options.out / "nodes.log")
+    graph = NodeProcesses(specs, arguments, environment, log=options.out / "nodes.log")
     with graph, PickClient("demo") as client:
 
         def check() -> bool:

@@ -34,10 +34,15 @@ class NodeSpec:
         """Module that holds the class; ``python -m`` runs it."""
         return f"{PACKAGE}.nodes.{self.name}"
 
-    def create(self) -> Node:
-        """Make the node; parameters come from the process's ROS arguments."""
-        node: Node = getattr(importlib.import_module(self.module), self.class_name)()
+    def create(self, planner: str) -> Node:
+        """Make the node; other parameters come from the process's ROS arguments."""
+        kind = getattr(importlib.import_module(self.module), self.class_name)
+        node: Node = kind(cli_args=["--ros-args", *self.arguments(planner)])
         return node
+
+    def arguments(self, planner: str) -> list[str]:
+        """ROS arguments that set :meth:`overrides`; without the node's name, whose rule would miss a namespace."""
+        return [text for name, value in self.overrides(planner).items() for text in ("-p", f"{name}:={value}")]
 
     def overrides(self, planner: str) -> dict[str, Any]:
         """Parameters that the choice of planner sets."""

@@ -7,6 +7,9 @@ from typing import get_args
 from keygrasp.objects import Rule, Source
 from keygrasp_ros.parameters import SEED, WORKSPACE_FRAME, Parameter
 
+#: Between two publications of the arm's state while it stands.
+IDLE_STATE_SECONDS = 0.5
+
 PARAMETERS = (
     WORKSPACE_FRAME,
     SEED,
@@ -15,8 +18,10 @@ PARAMETERS = (
     Parameter("source", "embedded", "Where the object comes from.", choices=get_args(Source)),
     Parameter("rule", "E", "How it is scaled.", choices=get_args(Rule)),
     Parameter("camera.frame", "camera_depth_optical_frame", "Optical frame of the depth camera."),
-    Parameter("camera.rate", 10.0, "Depth images a second.", 0.1, 60.0),
-    Parameter("state_rate", 20.0, "Joint states and transforms a second.", 1.0, 240.0),
+    Parameter("camera.rate", 5.0, "Depth images a second while the arm stands.", 0.1, 60.0),
+    Parameter(
+        "state_rate", 20.0, "Joint states and transforms a second while it moves; two while it stands.", 1.0, 240.0
+    ),
     Parameter("observer", True, "Whether a picture of the arm is rendered at the end of each lift."),
     Parameter(
         "full_motion", True, "Whether the arm moves from where it waits to the object, or begins above it as in trials."

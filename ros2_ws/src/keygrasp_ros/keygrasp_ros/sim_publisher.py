@@ -12,6 +12,7 @@ from tf2_msgs.msg import TFMessage
 
 from keygrasp.geometry.cameras import overhead_pose
 from keygrasp.protocol.constants import PROTOCOL
+from keygrasp.sim import look_at
 from keygrasp_ros.conversions import camera_info_message, depth_message, rgb_message
 from keygrasp_ros.robot_state import RobotState, robot_description, transform
 from keygrasp_ros.sim_scene import SimScene
@@ -21,6 +22,8 @@ from keygrasp_ros.topics import DEPTH, DEPTH_INFO, JOINT_STATES, OBSERVER, ROBOT
 _OBSERVER_SIZE = (480, 360)
 
 
+#: Where the observer stands: before the table's corner, close enough to see the grasp.
+_OBSERVER = look_at((0.48, -0.52, 0.42), (-0.06, 0.0, 0.16))
 _PUBLISHED = (DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC)
 
 
@@ -71,7 +74,7 @@ class SimPublisher:
     def publish_observer(self) -> None:
         """A picture of the arm as it is now."""
         header = Header(stamp=self._node.get_clock().now().to_msg(), frame_id=self._workspace)
-        self._publish(OBSERVER, rgb_message(self._scene.scene.world.render_rgb(*_OBSERVER_SIZE), header))
+        self._publish(OBSERVER, rgb_message(self._scene.scene.world.render_rgb(*_OBSERVER_SIZE, _OBSERVER), header))
 
     def step(self, real_time_factor: float) -> None:
         """After a simulated step: publish the state when it is due, and hold time back where it runs too fast."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -13,20 +14,18 @@ from keygrasp_ros.processes import NodeProcesses, run_processes
 from keygrasp_ros.running import run_nodes
 
 
-def ros_arguments(specs: Sequence[NodeSpec], planner: str, params: Path, given: Sequence[str] = ()) -> list[str]:
-    """ROS arguments (without ``--ros-args``) that give nodes their parameters.
+def ros_arguments(
+    specs: Sequence[NodeSpec], planner: str, params: Path, given: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """ROS arguments (without ``--ros-args``) of each node where it has a process of its own.
 
     Args:
         specs: The nodes.
         planner: Which grasp is executed.
         params: Parameter file.
-        given: More ROS arguments, such as remappings; they come last and win.
+        given: More ROS arguments for all, such as remappings; they come last and win.
     """
-    arguments = ["--params-file", str(params)]
-    for spec in specs:
-        for name, value in spec.overrides(planner).items():
-            arguments += ["-p", f"{spec.name}:{name}:={value}"]
-    return [*arguments, *given]
+    return {spec.name: ["--params-file", str(params), *spec.arguments(planner), *given] for spec in specs}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"keygrasp: can't read {options.params}. Check the path", file=sys.stderr)
         return 2
     specs = nodes_for(options.planner)
-    arguments = ros_arguments(specs, options.planner, options.params, ros)
     if options.processes:
-        return run_processes(NodeProcesses(specs, {spec.name: arguments for spec in specs}))
-    return run_nodes([spec.create for spec in specs], ["--ros-args", *arguments])
+        return run_processes(NodeProcesses(specs, ros_arguments(specs, options.planner, options.params, ros)))
+    create = [functools.partial(spec.create, options.planner) for spec in specs]
+    return run_nodes(create, ["--ros-args", "--params-file", str(options.params), *ros])
 
 
 def _split_ros(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from keygrasp_interfaces.msg import Target
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
@@ -23,8 +25,8 @@ PARAMETERS = (*PERCEPTION, *GRIPPER, *from_dataclass("generator", GeneratorConfi
 class GraspGeneratorNode(Node):
     """Answers ``generate_grasps`` and publishes what it generates."""
 
-    def __init__(self) -> None:
-        super().__init__("grasp_generator")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("grasp_generator", **options)
         read = reader(self, PARAMETERS)
         self._monitor = Monitor(self)
         self._perceiver = Perceiver(self, read)

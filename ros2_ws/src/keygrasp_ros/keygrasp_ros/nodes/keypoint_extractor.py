@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
@@ -25,8 +27,8 @@ PARAMETERS = (
 class KeypointExtractor(Node):
     """Answers ``extract_keypoints`` and publishes what it finds."""
 
-    def __init__(self) -> None:
-        super().__init__("keypoint_extractor")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("keypoint_extractor", **options)
         read = reader(self, PARAMETERS)
         self._monitor = Monitor(self)
         self._perceiver = Perceiver(self, read)

@@ -43,8 +43,8 @@ PARAMETERS = (
 class PickServer(Node):
     """Serves one pick at a time."""
 
-    def __init__(self) -> None:
-        super().__init__("pick_server")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("pick_server", **options)
         read = reader(self, PARAMETERS)
         self._frame: str = read("workspace_frame")
         self._busy = threading.Lock()

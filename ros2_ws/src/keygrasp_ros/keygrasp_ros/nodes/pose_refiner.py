@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -31,8 +32,8 @@ PARAMETERS = (
 class PoseRefiner(Node):
     """Answers ``refine_grasp`` and publishes what it finds; without weights each answer says so."""
 
-    def __init__(self) -> None:
-        super().__init__("pose_refiner")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("pose_refiner", **options)
         read = reader(self, PARAMETERS)
         self._seed: int = read("seed")
         self._monitor = Monitor(self)

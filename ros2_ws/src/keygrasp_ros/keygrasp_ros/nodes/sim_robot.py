@@ -27,7 +27,7 @@ from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.goals import accept_cancel, end_goal, ended_early
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
-from keygrasp_ros.sim_parameters import PARAMETERS
+from keygrasp_ros.sim_parameters import IDLE_STATE_SECONDS, PARAMETERS
 from keygrasp_ros.sim_publisher import SimPublisher
 from keygrasp_ros.sim_scene import SimScene
 from keygrasp_ros.steps import answering, check_frame
@@ -37,8 +37,8 @@ from keygrasp_ros.topics import EXECUTE, LOAD_OBJECT, RESET_SCENE
 class SimRobot(LifecycleNode):
     """Owns the simulated scene."""
 
-    def __init__(self) -> None:
-        super().__init__("sim_robot")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("sim_robot", **options)
         self._read = reader(self, PARAMETERS)
         self._monitor = Monitor(self)
         self._busy = threading.Lock()
@@ -54,8 +54,6 @@ class SimRobot(LifecycleNode):
         self.create_service(RESET_SCENE.type, RESET_SCENE.name, self._reset_scene, callback_group=group)
         if self._read("autostart"):
             self._start()
-
-    # Lifecycle
 
     def _start(self) -> None:
         for trigger in (self.trigger_configure, self.trigger_activate):
@@ -80,7 +78,7 @@ class SimRobot(LifecycleNode):
         self._publisher.publish_fixed()
         self._timers = [
             self.create_timer(1.0 / self._read("camera.rate"), self._when_idle(self._publisher.publish_image), group),
-            self.create_timer(1.0 / self._read("state_rate"), self._when_idle(self._publisher.publish_state), group),
+            self.create_timer(IDLE_STATE_SECONDS, self._when_idle(self._publisher.publish_state), group),
         ]
         return super().on_activate(state)
 
@@ -122,8 +120,6 @@ class SimRobot(LifecycleNode):
 
         return tick
 
-    # Services
-
     def _load_object(self, request: LoadObject.Request, response: LoadObject.Response) -> LoadObject.Response:
         with answering(response, self._monitor), self._busy:
             self._active_scene().load(request.name, request.rule, request.seed, request.source)
@@ -143,8 +139,6 @@ class SimRobot(LifecycleNode):
         if self._scene is None or not self._timers:
             raise InputError("the simulator is not active", "Configure and activate it: ros2 lifecycle set sim_robot …")
         return self._scene
-
-    # Action
 
     def _execute(self, handle: ServerGoalHandle) -> EXECUTE.type.Result:
         deadline = time.monotonic() + 1.0  # a timer's tick may hold the world for a moment
