@@ -1,0 +1,68 @@
+"""The refiner's node alone: another graph's scene in, a refined grasp out."""
+
+import sys
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from keygrasp_interfaces.msg import GraspPlan
+from keygrasp_interfaces.srv import RefineGrasp
+from keygrasp_ros.client import PickClient
+from keygrasp_ros.isolation import free_domain
+from keygrasp_ros.scene_conversions import scene_message
+from keygrasp_ros.waiting import wait_for, wait_until
+from std_msgs.msg import Header
+
+from keygrasp.errors import InputError
+from keygrasp.geometry.cameras import Intrinsics, overhead_pose
+from keygrasp.perception import perceive
+from keygrasp.refine.refiner import default_weights
+from keygrasp.scene import OverheadView
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+NODE = [sys.executable, "-m", "keygrasp_ros.nodes.pose_refiner"]
+
+
+def have_weights():
+    try:
+        return default_weights().is_file()
+    except InputError:
+        return False
+
+
+@pytest.fixture
+def domain(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
+
+
+@pytest.mark.skipif(not have_weights(), reason="the refiner's weights are not in models/")
+def test_the_same_scene_gives_the_same_refined_grasp_and_bad_indices_are_answered(run, domain):
+    depth = np.full((128, 128), 0.7, np.float32)
+    depth[50:80, 55:70] = 0.65
+    view = OverheadView(depth, Intrinsics(128, 128, 256.0, 256.0, 63.5, 63.5), overhead_pose(0.7))
+    header = Header(stamp=Time(sec=5), frame_id="workspace")
+    request = RefineGrasp.Request(scene=scene_message(perceive(view), header), plan=GraspPlan(header=header))
+    run(NODE)
+    with PickClient() as client:
+        service = client.node.create_client(RefineGrasp, "refine_grasp")
+        wait_until(service.service_is_ready, "no refiner", 60.0, lambda: False)
+        answers = [wait_for(service.call_async(request), "no answer", 20.0, lambda: False) for _ in range(2)]
+        request.plan.object_index = 7
+        bad = wait_for(service.call_async(request), "no answer", 20.0, lambda: False)
+    assert answers[0].ok, answers[0].message
+    plan = answers[0].plan
+    assert plan.found
+    assert plan.path[-1] == plan.grasp == answers[1].plan.grasp
+    assert plan.success_probability_known
+    assert 0.0 <= plan.success_probability <= 1.0
+    assert plan.header == header
+    assert not bad.ok
+    assert "object 7" in bad.message
+
+
+def test_weights_that_were_named_but_are_not_there_end_the_start(run, domain):
+    child = run([*NODE, "--ros-args", "-p", "weights:=/nowhere.safetensors"])
+    output, _ = child.communicate(timeout=60)
+    assert child.returncode > 0
+    assert "/nowhere.safetensors" in output
+    assert "Traceback" not in output
