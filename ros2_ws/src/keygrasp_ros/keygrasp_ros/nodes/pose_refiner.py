@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +68,13 @@ class PoseRefiner(Node):
             index = request.plan.object_index
             if index >= len(perceived.segments):
                 raise InputError(f"there is no object {index}: {len(perceived.segments)} object(s) are seen")
-            candidates = plan_of(request.plan).candidates
+            given = plan_of(request.plan)
             # A fresh generator for each request: the same image gives the same answer, however often it is asked.
             rng = np.random.default_rng(self._seed)
-            plan = self._refiner.refine(perceived, index, candidates, self._gripper, rng=rng)
+            start = time.perf_counter()
+            plan = self._refiner.refine(perceived, index, given.candidates, self._gripper, rng=rng)
+            refine_ms = (time.perf_counter() - start) * 1e3
+            plan = replace(plan, timings_ms={**given.timings_ms, **plan.timings_ms, "refine": refine_ms})
             response.plan = plan_message(plan, header, "refined", index)
             self._plans.publish(response.plan)
             self._poses.publish(poses(plan.path, header))
