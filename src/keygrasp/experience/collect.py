@@ -16,7 +16,7 @@ from keygrasp.errors import ConfigurationError, ImageError, InputError
 from keygrasp.experience.labels import OUTCOMES, PROPOSALS, SceneLabels, write_index, write_shard
 from keygrasp.files import read_json
 from keygrasp.grasps import grasp_array, grasps_from_array, random_feasible
-from keygrasp.objects import split
+from keygrasp.objects import Rule, split
 from keygrasp.perception import Perceived, perceive
 from keygrasp.protocol import Scene, SceneError, SceneSpec, build_scene
 from keygrasp.scene import GripperSpec, Planner
@@ -52,7 +52,7 @@ class CollectConfig:
 
     out: Path = Path("runs/labels/train")
     split: str = "train"
-    rule: str = "E"
+    rule: Rule = "E"
     scenes: int = 1200
     random: int = 14
     planned: int = 4

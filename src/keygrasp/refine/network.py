@@ -40,9 +40,9 @@ class NetworkConfig:
         hidden: Width of the trunk.
     """
 
-    keypoint_hidden: int = 48
-    channels: tuple[int, int] = (16, 32)
-    hidden: int = 192
+    keypoint_hidden: int = 32
+    channels: tuple[int, int] = (12, 24)
+    hidden: int = 128
 
 
 class QNetwork(nn.Module):
@@ -84,10 +84,10 @@ class QNetwork(nn.Module):
         return cast(Tensor, self(features)[:, EXECUTE])
 
     def _heads(self, features: GraspFeatures) -> tuple[Tensor, Tensor]:
-        rows = self.keypoints(features.keypoints)
         used = features.mask[..., None]
-        largest = rows.masked_fill(~used, 0.0).amax(dim=1)  # ReLU outputs: 0 is the floor, also for an empty set
-        mean = (rows * used).sum(dim=1) / used.sum(dim=1).clamp(min=1)
+        rows = self.keypoints(features.keypoints) * used  # ReLU outputs: 0 is the floor, so unused rows never win
+        largest = rows.amax(dim=1)
+        mean = rows.sum(dim=1) / used.sum(dim=1).clamp(min=1)
         hidden = self.trunk(torch.cat([self.heights(features.heights), largest, mean, features.scalars], dim=1))
         return self.advantage(hidden), self.value(hidden)
 

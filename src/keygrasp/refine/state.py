@@ -35,7 +35,7 @@ class SceneTensors:
     """Perceived scenes as tensors, batch first.
 
     Attributes:
-        heights: (S, H, W) metres above the table.
+        heights: (S, H + 2, W + 2) metres above the table, with a border of table around the map.
         keypoints: (S, K, columns) stored keypoints in the workspace frame.
         mask: (S, K) bool, true where a keypoint is used.
         origin: (2,) x, y of cell [0, 0], the same for all scenes.
@@ -53,7 +53,7 @@ class SceneTensors:
         """Stack height maps that share one grid with the keypoints of one object each."""
         rows = np.stack([_stored_keypoints(k) for k in keypoints])
         return cls(
-            heights=torch.from_numpy(np.stack([m.heights for m in maps])),
+            heights=torch.from_numpy(np.stack([np.pad(m.heights, 1) for m in maps])),
             keypoints=torch.from_numpy(rows),
             mask=torch.from_numpy(np.stack([k.mask for k in keypoints])),
             origin=torch.tensor(maps[0].origin, dtype=torch.float32),
@@ -145,12 +145,12 @@ def _height_samples(
 
 def _lookup(scenes: SceneTensors, index: Tensor, xy: Tensor) -> Tensor:
     """Nearest heights at workspace points (B, …, 2); the table (0) outside the map, as in HeightMap.sample."""
-    cells = torch.round((xy - scenes.origin) / scenes.cell).long()
-    column, row = cells[..., 0], cells[..., 1]
     height, width = scenes.heights.shape[1:]
-    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-    flat = (index[:, None, None] * height + row.clamp(0, height - 1)) * width + column.clamp(0, width - 1)
-    return torch.where(inside, scenes.heights.reshape(-1)[flat], 0.0)
+    cells = ((xy - scenes.origin) / scenes.cell).round_().long()
+    # Index 0 of the padded map is one cell before the first; whatever lies further out is read off the border.
+    column = (cells[..., 0] + 1).clamp_(0, width - 1)
+    row = (cells[..., 1] + 1).clamp_(0, height - 1)
+    return scenes.heights.reshape(-1)[(index[:, None, None] * height + row) * width + column]
 
 
 def _keypoint_features(scenes: SceneTensors, index: Tensor, grasps: Tensor, axes: Tensor, across: Tensor) -> Tensor:

@@ -60,17 +60,17 @@ class TrainConfig:
     labels: tuple[Path, ...] = (Path("runs/labels/train"),)
     validation: tuple[Path, ...] = ()
     out: Path = Path("runs/refiner")
-    steps: int = 8000
-    execute_batch: int = 256
+    steps: int = 3000
+    execute_batch: int = 384
     move_batch: int = 96
     learning_rate: float = 1e-3
-    weight_decay: float = 1e-3
+    weight_decay: float = 0.05
     gamma: float = 0.98
     n_step: int = 3
     target_rate: float = 0.01
-    warm_up: int = 1000
+    warm_up: int = 600
     noise: tuple[float, float, float, float, float] = (0.012, 0.012, 0.012, 0.4, 0.015)
-    evaluate_every: int = 500
+    evaluate_every: int = 250
     device: str = "auto"
     seed: int = 0
     network: NetworkConfig = field(default_factory=NetworkConfig)
