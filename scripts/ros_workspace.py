@@ -80,8 +80,10 @@ def sources_digest(workspace: Path, extra: str) -> str:
 
 
 def build_environment(venv: Path, distribution: str | None) -> dict[str, str]:
-    """Environment for colcon: the venv first on PATH, and one ROS 2 only."""
+    """Environment for colcon: the venv first on PATH, one ROS 2 only, and a compiler on each core."""
     environment = dict(os.environ) if distribution else without_ros(os.environ)
+    # colcon's own choice adds a limit on the load, which leaves a busy machine with one compiler at a time.
+    environment["MAKEFLAGS"] = f"-j{len(os.sched_getaffinity(0))}"
     environment["VIRTUAL_ENV"] = str(venv)
     environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
     if not distribution:

@@ -175,6 +175,12 @@ def test_build_with_wheels_sees_no_other_ros(tmp_path, monkeypatch):
     assert ros_workspace.build_environment(tmp_path, "humble")["AMENT_PREFIX_PATH"] == "/opt/ros/humble"
 
 
+def test_build_uses_each_core_whatever_the_load(tmp_path, monkeypatch):
+    monkeypatch.setenv("MAKEFLAGS", "--no-print-directory -l1")
+    cores = len(os.sched_getaffinity(0))
+    assert ros_workspace.build_environment(tmp_path, None)["MAKEFLAGS"] == f"-j{cores}"
+
+
 def test_failing_command_shows_its_last_lines_and_a_remedy(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(steps, "LOG", tmp_path / "setup.log")
     steps.start_log()
