@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
-from keygrasp.grasps.arrays import WIDTH, Z, check_grasps, sample_local
+from keygrasp.grasps.arrays import Z, check_grasps, sample_local
 from keygrasp.perception import smooth_heights
 from keygrasp.perception.config import cv2
 from keygrasp.scene import GripperSpec, HeightMap
@@ -48,9 +48,12 @@ class FootprintModel:
         self._beneath_palm = _spread(self._heights, _PALM_SPREAD)
         across = gripper.pad_width / 2 + clearance
         reach = _FINGER_SPREAD * height_map.cell
-        self._finger = _grid(-clearance, gripper.pad_thickness + clearance, across, reach)
+        outward, aside = _grid(-clearance, gripper.pad_thickness + clearance, across, reach)
+        right = np.stack([outward, aside, np.ones(len(aside))])
+        self._fingers = np.concatenate([right, right * [[-1.0], [1.0], [-1.0]]], axis=1)
         reach = _PALM_SPREAD * height_map.cell
-        self._palm = _grid(-gripper.palm_along / 2, gripper.palm_along / 2, gripper.palm_across / 2, reach)
+        along, aside = _grid(-gripper.palm_along / 2, gripper.palm_along / 2, gripper.palm_across / 2, reach)
+        self._palm = np.stack([along, aside, np.zeros(len(aside))])
 
     @property
     def heights(self) -> NDArray[np.float32]:
@@ -59,16 +62,11 @@ class FootprintModel:
 
     def finger_heights(self, grasps: Array) -> NDArray[np.float32]:
         """(n,) highest surface beneath the fingers of open grasps (n, 5), each finger widened by the clearance."""
-        outward, across = self._finger
-        right = grasps[:, WIDTH : WIDTH + 1] / 2 + outward[None]
-        along = np.concatenate([right, -right], axis=1)
-        both = np.concatenate([across, across])[None]
-        return np.asarray(sample_local(self._beneath_finger, self._map, grasps, along, both).max(axis=1))
+        return np.asarray(sample_local(self._beneath_finger, self._map, grasps, self._fingers).max(axis=1))
 
     def palm_heights(self, grasps: Array) -> NDArray[np.float32]:
         """(n,) highest surface beneath the palm of grasps (n, 5)."""
-        along, across = self._palm
-        return np.asarray(sample_local(self._beneath_palm, self._map, grasps, along[None], across[None]).max(axis=1))
+        return np.asarray(sample_local(self._beneath_palm, self._map, grasps, self._palm).max(axis=1))
 
     def below(self, grasps: Array) -> Footprint:
         """Both heights of grasps (n, 5)."""

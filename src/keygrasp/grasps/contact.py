@@ -7,7 +7,7 @@ the pad it covers, and where it lies against the other pad's patch and the objec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +53,9 @@ class Contacts:
     slope: Array
     grip: Array
 
-    @property
-    def span(self) -> Array:
-        """(n,) distance between the two contacts."""
-        return self.right - self.left
+    def take(self, rows: NDArray[np.bool_]) -> Contacts:
+        """Only those grasps for which ``rows`` (n,) holds."""
+        return Contacts(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
 def predict_contacts(
@@ -70,15 +69,7 @@ def predict_contacts(
         grasps: (n, 5) grasps.
         gripper: Gives the pads' size.
     """
-    half = int(np.ceil(gripper.max_opening / 2 / _STEP))
-    along: Array = np.arange(-half, half + 1, dtype=float) * _STEP
-    across = np.linspace(-gripper.pad_width / 2, gripper.pad_width / 2, _ROWS)
-    grid_along, grid_across = np.tile(along, _ROWS)[None], np.repeat(across, len(along))[None]
-    surface = sample_local(heights, height_map, grasps, grid_along, grid_across, linear=True)
-    surface = surface.reshape(len(grasps), _ROWS, len(along))
-    tips = grasps[:, Z].astype(np.float32)[:, None, None]
-    between = np.abs(along)[None] <= grasps[:, WIDTH : WIDTH + 1] / 2
-    solid = (surface > tips + np.float32(_ABOVE_TIPS)) & between[:, None, :]
+    surface, solid, along, across = _between(heights, height_map, grasps, gripper)
     filled = np.asarray(solid.any(axis=2))
     last = len(along) - 1
     right_at = last - np.argmax(solid[:, :, ::-1], axis=2)
@@ -96,6 +87,69 @@ def predict_contacts(
         slope=np.stack([s.slope for s in sides], axis=1),
         grip=np.minimum(np.stack([s.grip for s in sides], axis=1), gripper.pad_height),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """Where the pads of n grasps would touch first; the first three attributes of :class:`Contacts`."""
+
+    found: NDArray[np.bool_]
+    right: Array
+    left: Array
+
+    @property
+    def span(self) -> Array:
+        """(n,) distance between the two contacts."""
+        return self.right - self.left
+
+
+def predict_reach(heights: NDArray[np.float32], height_map: HeightMap, grasps: Array, gripper: GripperSpec) -> Reach:
+    """What :func:`predict_contacts` says about the contacts' positions, in less time."""
+    _, solid, along, _ = _between(heights, height_map, grasps, gripper)
+    occupied = np.asarray(solid.any(axis=1))
+    found = occupied.any(axis=1)
+    right = np.where(found, along[len(along) - 1 - np.argmax(occupied[:, ::-1], axis=1)], along[0])
+    left = np.where(found, along[np.argmax(occupied, axis=1)], -along[0])
+    return Reach(np.asarray(found), right, left)
+
+
+def stays_within(
+    heights: NDArray[np.float32], height_map: HeightMap, grasps: Array, gripper: GripperSpec, reach: float
+) -> NDArray[np.bool_]:
+    """(n,) whether nothing between the fully opened pads would touch farther than ``reach`` metres from the middle.
+
+    A cheap look at the outermost of the samples that :func:`predict_reach` takes.
+    """
+    along, across = _samples(gripper)
+    outer = along[(np.abs(along) > reach) & (np.abs(along) <= gripper.max_opening / 2)]
+    surface = sample_local(heights, height_map, grasps, _grid(outer, across), linear=True)
+    return np.asarray(surface.max(axis=1, initial=0.0) <= grasps[:, Z].astype(np.float32) + np.float32(_ABOVE_TIPS))
+
+
+def _samples(gripper: GripperSpec) -> tuple[Array, Array]:
+    """Coordinates (m,) along the closing axis and (rows,) across it at which the surface is read."""
+    half = int(np.ceil(gripper.max_opening / 2 / _STEP))
+    along: Array = np.arange(-half, half + 1, dtype=float) * _STEP
+    return along, np.linspace(-gripper.pad_width / 2, gripper.pad_width / 2, _ROWS)
+
+
+def _grid(along: Array, across: Array) -> Array:
+    """Samples (3, rows · m) for :func:`sample_local`, one row across after the other."""
+    flat_along = np.tile(along, len(across))
+    return np.stack([flat_along, np.repeat(across, len(along)), np.zeros(len(flat_along))])
+
+
+def _between(
+    heights: NDArray[np.float32], height_map: HeightMap, grasps: Array, gripper: GripperSpec
+) -> tuple[NDArray[np.float32], NDArray[np.bool_], Array, Array]:
+    """Surface (n, rows, m) over the pads' way, whether it lies between them, and where its samples are."""
+    along, across = _samples(gripper)
+    surface = sample_local(heights, height_map, grasps, _grid(along, across), linear=True)
+    surface = surface.reshape(len(grasps), _ROWS, len(along))
+    tips = grasps[:, Z].astype(np.float32)[:, None, None]
+    between = np.abs(along)[None] <= grasps[:, WIDTH : WIDTH + 1] / 2
+    solid = (surface > tips + np.float32(_ABOVE_TIPS)) & between[:, None, :]
+    return surface, solid, along, across
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +187,7 @@ def _side(surface: NDArray[np.float32], at: NDArray[np.intp], inward: int, tips:
     return _Side(outermost, touched, weight @ across, slope.astype(float), np.maximum(top, 0.0).astype(float))
 
 
-def recentred(grasps: Array, contacts: Contacts) -> Array:
+def recentred(grasps: Array, contacts: Reach) -> Array:
     """Grasps (n, 5) moved along their closing axis so that both pads touch at the same time."""
     shift = (contacts.right + contacts.left) / 2
     moved = grasps.copy()

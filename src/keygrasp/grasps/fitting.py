@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
 from keygrasp.grasps.arrays import WIDTH, X, Y, Z
-from keygrasp.grasps.collision import FootprintModel
+from keygrasp.grasps.collision import Footprint, FootprintModel
 from keygrasp.grasps.config import GeneratorConfig
-from keygrasp.grasps.contact import Contacts, predict_contacts, recentred
+from keygrasp.grasps.contact import Contacts, Reach, predict_contacts, predict_reach, recentred
 from keygrasp.grasps.proposals import TOO_WIDE
 from keygrasp.scene import GripperSpec, HeightMap
 
@@ -24,6 +25,8 @@ SLIPPERY = "contacts too sloped"
 
 #: What is to blame where the fingertips can't go deep enough, in the order of FootprintModel.limits.
 _LIMITS = np.array([TOO_FLAT, FINGERS_COLLIDE, PALM_COLLIDES], dtype=object)
+#: The same where there is nothing at all between the pads.
+_NOTHING_BETWEEN = np.array([NO_CONTACT, FINGERS_COLLIDE, PALM_COLLIDES], dtype=object)
 #: Slopes (run over rise) beyond this many times μ can't hold, even if they were misread by a cell.
 _SLOPE_LIMIT = 3.0
 #: Metres by which a narrower opening must reach deeper to be preferred.
@@ -32,17 +35,17 @@ _WORTHWHILE = 0.001
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Proposals after fitting.
+    """The proposals that the gripper can execute.
 
     Attributes:
         grasps: (n, 5) grasps.
         contacts: What the pads would touch.
-        reasons: (n,) strings: why a grasp isn't possible, empty where it is.
+        rejections: How many proposals were dropped for which reason.
     """
 
     grasps: Array
     contacts: Contacts
-    reasons: NDArray[np.object_]
+    rejections: Counter[str]
 
 
 class Fitter:
@@ -56,45 +59,59 @@ class Fitter:
         self._gripper = gripper
         self._config = config
 
-    def fit(self, proposals: Array, lifts: Array) -> Fitted:
-        """Fit proposals (n, 5): as deep as table, fingers and palm allow, then ``lifts`` (n,) metres higher."""
-        grasps = self._opened(proposals, proposals[:, WIDTH])
-        grasps[:, Z] = self._limits(grasps).max(axis=1) + lifts
-        first = predict_contacts(self._model.heights, self._map, grasps, self._gripper)
-        grasps = self._opened(recentred(grasps, first), first.span)
+    def fit(self, proposals: Array, lifts: tuple[float, ...] = (0.0,)) -> Fitted:
+        """Fit proposals (n, 5): as deep as table, fingers and palm allow, then higher by each of ``lifts`` metres."""
+        deepest, limits = self._opened(proposals, proposals[:, WIDTH])
+        deepest[:, Z] = limits.max(axis=1)
+        grasps = np.tile(deepest, (len(lifts), 1))
+        grasps[:, Z] += np.repeat(lifts, len(deepest))
+        first = predict_reach(self._model.heights, self._map, grasps, self._gripper)
+        grasps, limits = self._opened(recentred(grasps, first), first.span)
         # The new width may stand on other ground; a finger that was clear must stay so.
-        limits = self._limits(grasps)
         grasps[:, Z] = np.maximum(grasps[:, Z], limits.max(axis=1))
-        contacts = predict_contacts(self._model.heights, self._map, grasps, self._gripper)
-        return Fitted(grasps, contacts, self._reasons(grasps, limits, first, contacts))
+        binding = limits.argmax(axis=1)
+        reasons = self._reasons_before_contact(grasps, binding, first)
+        # Only what is left is worth a closer look at its contacts.
+        left = np.flatnonzero(reasons == "")
+        contacts = predict_contacts(self._model.heights, self._map, grasps[left], self._gripper)
+        reasons[left] = self._reasons_of_contact(binding[left], contacts)
+        possible = reasons[left] == ""
+        counts = Counter(reason for reason in reasons.tolist() if reason)
+        return Fitted(grasps[left[possible]], contacts.take(possible), counts)
 
-    def _limits(self, grasps: Array) -> Array:
-        return self._model.limits(self._model.below(grasps), self._config.table_clearance)
+    def _opened(self, grasps: Array, span: Array) -> tuple[Array, Array]:
+        """Grasps opened beyond the contacts: by the full margin, or by half where that leaves deeper room.
 
-    def _opened(self, grasps: Array, span: Array) -> Array:
-        """Grasps opened beyond the contacts: by the full margin, or by half where that leaves deeper room."""
-        options = []
-        for margin in (self._config.opening_margin, self._config.opening_margin / 2):
-            option = grasps.copy()
-            option[:, WIDTH] = np.clip(span + 2 * margin, self._gripper.min_opening, self._gripper.max_opening)
-            options.append(option)
-        wide, narrow = options
-        deeper = self._model.finger_heights(narrow) < self._model.finger_heights(wide) - _WORTHWHILE
-        return np.where(deeper[:, None], narrow, wide)
+        Returns:
+            The grasps, and their limits as :meth:`FootprintModel.limits` gives them.
+        """
+        count, margin = len(grasps), self._config.opening_margin
+        options = np.tile(grasps, (2, 1))
+        widths = np.concatenate([span + 2 * margin, span + margin])
+        options[:, WIDTH] = np.clip(widths, self._gripper.min_opening, self._gripper.max_opening)
+        fingers = self._model.finger_heights(options)
+        deeper = fingers[count:] < fingers[:count] - _WORTHWHILE
+        picks = np.arange(count) + count * deeper
+        footprint = Footprint(fingers[picks], self._model.palm_heights(grasps))
+        return options[picks], self._model.limits(footprint, self._config.table_clearance)
 
-    def _reasons(self, grasps: Array, limits: Array, first: Contacts, contacts: Contacts) -> NDArray[np.object_]:
-        """Why each fitted grasp isn't possible; a later check overrules an earlier one."""
+    def _reasons_before_contact(self, grasps: Array, binding: NDArray[np.intp], first: Reach) -> NDArray[np.object_]:
+        """Why each grasp isn't possible, as far as can be said without its contacts; a later check overrules."""
         config = self._config
         (x_low, x_high), (y_low, y_high) = config.workspace_x, config.workspace_y
         x, y = grasps[:, X], grasps[:, Y]
-        found = first.found & contacts.found
-        binding = limits.argmax(axis=1)
-        # Fingertips that can't go below the surface find nothing between the pads: then what stops them is to blame.
-        shallow = ~found | (contacts.grip.min(axis=1) < config.min_grip)
         reasons = np.full(len(grasps), "", dtype=object)
-        reasons[contacts.slope.max(axis=1) > _SLOPE_LIMIT * config.friction] = SLIPPERY
-        reasons[shallow] = _LIMITS[binding[shallow]]
-        reasons[found & (first.span + 2 * config.clearance > self._gripper.max_opening)] = TOO_WIDE
-        reasons[~found & (binding == 0)] = NO_CONTACT
+        reasons[first.span + 2 * config.clearance > self._gripper.max_opening] = TOO_WIDE
+        reasons[~first.found] = _NOTHING_BETWEEN[binding[~first.found]]
         reasons[(x < x_low) | (x > x_high) | (y < y_low) | (y > y_high)] = OUTSIDE
+        return reasons
+
+    def _reasons_of_contact(self, binding: NDArray[np.intp], contacts: Contacts) -> NDArray[np.object_]:
+        """Why grasps with these contacts aren't possible; a later check overrules."""
+        # Fingertips that can't go below the surface find little between the pads: then what stops them is to blame.
+        shallow = contacts.grip.min(axis=1) < self._config.min_grip
+        reasons = np.full(len(binding), "", dtype=object)
+        reasons[contacts.slope.max(axis=1) > _SLOPE_LIMIT * self._config.friction] = SLIPPERY
+        reasons[shallow] = _LIMITS[binding[shallow]]
+        reasons[~contacts.found] = _NOTHING_BETWEEN[binding[~contacts.found]]
         return reasons

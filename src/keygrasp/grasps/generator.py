@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
-from keygrasp.grasps.arrays import YAW, X, Y, Z, grasps_from_array
+from keygrasp.grasps.arrays import YAW, grasps_from_array
 from keygrasp.grasps.collision import FootprintModel
 from keygrasp.grasps.config import GeneratorConfig
 from keygrasp.grasps.contact import centre_of_mass
@@ -41,14 +40,6 @@ _REASONS = {
 }
 #: Proposals that are also tried at other heights.
 _LIFTED = 48
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """Possible grasps (m, 5) and their quality (m,)."""
-
-    grasps: Array
-    scores: Array
 
 
 class GraspGenerator:
@@ -88,14 +79,12 @@ class GraspGenerator:
             model.heights, height_map, segment, perceived.keypoints[segment_index], mass_centre, max_span, self.config
         )
         fitter = Fitter(height_map, model, gripper, self.config)
-        fitted = fitter.fit(raw, np.zeros(len(raw)))
-        rejections.update(r for r in fitted.reasons if r)
-        deep = self._judge(fitted, mass_centre, gripper)
-        best = deep.grasps[rank(deep.scores)[:_LIFTED]]
-        lifts = np.repeat(self.config.lifts, len(best))
-        lifted = self._judge(fitter.fit(np.tile(best, (len(self.config.lifts), 1)), lifts), mass_centre, gripper)
+        deep = fitter.fit(raw)
+        rejections.update(deep.rejections)
+        scores = self._judge(deep, mass_centre, gripper)
+        lifted = fitter.fit(deep.grasps[rank(scores)[:_LIFTED]], self.config.lifts)
         grasps = np.concatenate([deep.grasps, lifted.grasps])
-        scores = np.concatenate([deep.scores, lifted.scores])
+        scores = np.concatenate([scores, self._judge(lifted, mass_centre, gripper)])
         picks = self._thin(grasps, scores)
         candidates = grasps_from_array(grasps[picks], scores[picks])
         return GraspPlan(
@@ -106,32 +95,28 @@ class GraspGenerator:
             timings_ms={"generate": (time.perf_counter() - start) * 1000},
         )
 
-    def _judge(self, fitted: Fitted, mass_centre: Array, gripper: GripperSpec) -> _Judged:
-        """The possible grasps and their quality."""
-        terms = quality_terms(fitted.contacts, fitted.grasps, mass_centre, gripper, self.config.friction)
-        possible = fitted.reasons == ""
-        return _Judged(fitted.grasps[possible], weigh(terms, self.weights)[possible])
+    def _judge(self, fitted: Fitted, mass_centre: Array, gripper: GripperSpec) -> Array:
+        """Quality (n,) of the fitted grasps."""
+        return weigh(
+            quality_terms(fitted.contacts, fitted.grasps, mass_centre, gripper, self.config.friction), self.weights
+        )
 
     def _thin(self, grasps: Array, scores: Array) -> list[int]:
         """Indices of the best grasps, no two of them alternatives of one."""
         kept: list[int] = []
-        order = rank(scores)
-        free = np.ones(len(grasps), np.bool_)
-        for index in order:
-            if not free[index]:
-                continue
-            kept.append(int(index))
-            if len(kept) == self.config.max_candidates:
-                break
-            free &= ~near(grasps, grasps[index], self.config.apart, self.config.turned)
+        left = rank(scores)
+        while len(left) and len(kept) < self.config.max_candidates:
+            kept.append(int(left[0]))
+            left = left[~near(grasps[left], grasps[left[0]], self.config.apart, self.config.turned)]
         return kept
 
 
 def near(grasps: Array, other: Array, apart: float, turned: float) -> NDArray[np.bool_]:
     """Which grasps (n, 5) are within ``apart`` metres and ``turned`` radians of another grasp (5,)."""
-    distance = np.linalg.norm(grasps[:, [X, Y, Z]] - other[[X, Y, Z]], axis=1)
-    turn = np.abs((grasps[:, YAW] - other[YAW] + np.pi / 2) % np.pi - np.pi / 2)
-    return np.asarray((distance < apart) & (turn < turned))
+    away = grasps - other
+    square = np.einsum("nk,nk->n", away[:, :YAW], away[:, :YAW])
+    turn = np.abs((away[:, YAW] + np.pi / 2) % np.pi - np.pi / 2)
+    return np.asarray((square < apart**2) & (turn < turned))
 
 
 def _dominating(rejections: Counter[str]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
+from keygrasp.grasps.arrays import WIDTH, YAW, X, Y
 from keygrasp.grasps.config import GeneratorConfig
 from keygrasp.perception import trace_outlines
 from keygrasp.perception.config import cv2
@@ -17,6 +18,10 @@ TOO_WIDE = "too wide"
 NOT_ANTIPODAL = "not antipodal"
 #: Yaws tried at the centre of mass, whatever the outline says.
 _CENTRE_YAWS = 12
+#: Outlines that lie less than this many cells apart, on average, give the same pairs.
+_SAME_OUTLINE = 0.5
+#: Proposals that agree to these steps in x, y (metres), yaw (radians) and width (metres) are nearly the same.
+_LIKE = np.array([0.003, 0.003, 0.12, 0.004])
 
 
 def propose(
@@ -46,18 +51,31 @@ def propose(
         The proposals, and how many pairs were dropped for which reason.
     """
     rejections: Counter[str] = Counter()
-    near = cv2.dilate(segment.mask.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+    near = cv2.dilate(segment.mask.astype(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
     parts = []
+    traced, perimeter = np.zeros_like(segment.mask), 0.0
     for level in _levels(segment, config):
         mask = segment.mask if level is None else near & (heights > level)
+        # Where the sides are vertical, all levels have the same outline.
+        if np.count_nonzero(mask ^ traced) <= _SAME_OUTLINE * perimeter:
+            continue
         outlines = trace_outlines(mask, height_map, config.spacing)
         if outlines:
             points = np.concatenate([o.points for o in outlines])
             normals = np.concatenate([o.normals for o in outlines])
             parts.append(_pairs(points, normals, mass_centre, max_span, config, rejections))
+            traced, perimeter = mask, sum(o.length for o in outlines) / height_map.cell
     parts.append(_circle_pairs(keypoints, max_span, rejections))
     parts.append(_central(mass_centre, max_span))
-    return np.concatenate(parts), rejections
+    return _different(np.concatenate(parts)), rejections
+
+
+def _different(proposals: Array) -> Array:
+    """The proposals (n, 5) without those that are nearly the same as an earlier one."""
+    steps = np.rint(proposals[:, [X, Y, YAW, WIDTH]] / _LIKE).astype(np.int64)
+    # Steps stay far below 2^15, so one number can hold all four.
+    _, first = np.unique(steps @ np.array([1 << 48, 1 << 32, 1 << 16, 1]), return_index=True)
+    return proposals[np.sort(first)]
 
 
 def _levels(segment: Segment, config: GeneratorConfig) -> list[float | None]:
@@ -78,23 +96,27 @@ def _pairs(
 
     The antipodal condition is Nguyen's (Int. J. Robotics Research 7(3), 1988).
     """
-    first, second = np.triu_indices(len(points), 1)
-    lines = points[second] - points[first]
-    spans = np.linalg.norm(lines, axis=1)
-    directions = lines / np.maximum(spans, 1e-9)[:, None]
     cone = np.cos(np.arctan(config.friction))
-    alignment = np.minimum(-np.sum(normals[first] * directions, axis=1), np.sum(normals[second] * directions, axis=1))
-    antipodal = alignment >= cone
+    # behind[i, j]: how far each of i and j lies behind the other at least, seen along the other's outward normal.
+    behind = np.einsum("nk,nk->n", normals, points)[:, None] - normals @ points.T
+    behind = np.minimum(behind, behind.T)
+    squares = np.einsum("nk,nk->n", points, points)
+    squares = squares[:, None] + squares - 2 * (points @ points.T)
+    first, second = np.nonzero((behind > 1e-6) & (behind * behind >= cone**2 * squares))
+    once = first < second
+    first, second = first[once], second[once]
+    spans, behind = np.sqrt(squares[first, second]), behind[first, second]
     fits = spans <= max_span
-    rejections[NOT_ANTIPODAL] += int(np.sum(~antipodal))
-    rejections[TOO_WIDE] += int(np.sum(antipodal & ~fits))
-    keep = np.flatnonzero(antipodal & fits)
-    middles = (points[first[keep]] + points[second[keep]]) / 2
-    off_centre = np.linalg.norm(middles - mass_centre[:2], axis=1)
-    order = keep[np.argsort(off_centre / 0.03 - alignment[keep] / (1 - cone) * 0.3, kind="stable")][: config.pairs]
+    rejections[NOT_ANTIPODAL] += len(points) * (len(points) - 1) // 2 - len(first)
+    rejections[TOO_WIDE] += int(np.count_nonzero(~fits))
+    first, second, spans, behind = first[fits], second[fits], spans[fits], behind[fits]
+    middles = (points[first] + points[second]) / 2
+    off_centre = np.hypot(*(middles - mass_centre[:2]).T)
+    order = np.argsort(off_centre / 0.03 - behind / spans / (1 - cone) * 0.3, kind="stable")[: config.pairs]
+    first, second, spans = first[order], second[order], spans[order]
     # Flat pads turn until they lie on the surface, so the yaw follows the normals as much as the line.
-    axes = directions[order] + (normals[second[order]] - normals[first[order]]) / 2
-    return _grasps((points[first[order]] + points[second[order]]) / 2, axes, spans[order])
+    axes = (points[second] - points[first]) / spans[:, None] + (normals[second] - normals[first]) / 2
+    return _grasps(middles[order], axes, spans)
 
 
 def _circle_pairs(keypoints: Keypoints, max_span: float, rejections: Counter[str]) -> Array:

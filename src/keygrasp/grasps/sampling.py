@@ -8,13 +8,17 @@ from keygrasp.errors import InputError
 from keygrasp.geometry.poses import Array
 from keygrasp.grasps.arrays import WIDTH, YAW, Z
 from keygrasp.grasps.collision import FootprintModel
-from keygrasp.grasps.contact import predict_contacts
+from keygrasp.grasps.contact import predict_reach, stays_within
 from keygrasp.grasps.quality import check_segment
 from keygrasp.perception import Perceived
 from keygrasp.scene import GripperSpec
 
 _MAX_COUNT = 100_000
-_ROUNDS = 12
+#: Draws for each wanted grasp after which the object counts as having little room, and the least number of draws.
+_DRAWS, _LEAST_DRAWS = 24, 768
+#: Draws at once; and the weight, in draws, of what is expected before any were made.
+_BATCH = (64, 4096)
+_PRIOR_DRAWS = 64
 #: Standard deviation in metres of the position around a cell of the object.
 _SPREAD = 0.004
 #: Least height in metres of object between the pads, and least height of the tips above the table.
@@ -53,14 +57,15 @@ def random_feasible(
     model = FootprintModel(perceived.height_map, gripper)
     places = perceived.height_map.xy_of(np.argwhere(segment.mask).astype(float))
     found: list[Array] = []
-    total = 0
-    for _ in range(_ROUNDS):
-        if total >= count:
-            break
-        batch = int(np.clip(2 * (count - total), 64, 4096))
-        drawn = _draw(perceived, model, gripper, places, rng, batch)
-        found.append(drawn)
-        total += len(drawn)
+    drawn = total = 0
+    while total < count and drawn < max(_LEAST_DRAWS, _DRAWS * count):
+        # As many as the share of feasible ones so far lets expect; at first it is taken for one in eight.
+        expected = (count - total) * (drawn + _PRIOR_DRAWS) / (total + _PRIOR_DRAWS / 8)
+        batch = int(np.clip(1.2 * expected, *_BATCH))
+        feasible = _draw(perceived, model, gripper, places, rng, batch)
+        found.append(feasible)
+        drawn += batch
+        total += len(feasible)
     return np.concatenate(found)[:count] if found else np.zeros((0, 5))
 
 
@@ -72,20 +77,25 @@ def _draw(
     rng: np.random.Generator,
     batch: int,
 ) -> Array:
-    """Draw ``batch`` grasps and keep the feasible ones."""
+    """Draw ``batch`` grasps and keep the feasible ones; the cheap checks come first, so that few need the others."""
     grasps = np.zeros((batch, 5))
     grasps[:, :2] = places[rng.integers(0, len(places), batch)] + rng.normal(0, _SPREAD, (batch, 2))
     grasps[:, YAW] = rng.uniform(-np.pi / 2, np.pi / 2, batch)
-    share, room = rng.uniform(size=batch), rng.uniform(*_ROOM, size=batch)
     # From the palm's limit upwards, the first look is at full opening, which tells what lies between the fingers.
     grasps[:, WIDTH] = gripper.max_opening
-    palm = np.maximum(model.palm_heights(grasps) - gripper.pad_height + _PALM_ROOM, _TABLE).astype(float)
+    share, room = rng.uniform(size=batch), rng.uniform(*_ROOM, size=batch)
     tops = perceived.height_map.sample(grasps[:, :2]).astype(float)
+    high = np.flatnonzero(tops >= _TABLE + _MIN_GRIP - 1e-9)
+    grasps, share, room, tops = grasps[high], share[high], room[high], tops[high]
+    palm = np.maximum(model.palm_heights(grasps) - gripper.pad_height + _PALM_ROOM, _TABLE).astype(float)
     grasps[:, Z] = palm + share * np.maximum(tops - _MIN_GRIP - palm, 0.0)
-    contacts = predict_contacts(model.heights, perceived.height_map, grasps, gripper)
-    reach = 2 * np.maximum(np.abs(contacts.right), np.abs(contacts.left))
-    grasps[:, WIDTH] = np.minimum(reach + room, gripper.max_opening)
-    wide_enough = (reach + _ROOM[0] <= gripper.max_opening) & (grasps[:, WIDTH] >= gripper.min_opening)
-    held = contacts.found & (tops - grasps[:, Z] >= _MIN_GRIP - 1e-9)
-    clear = model.clear(grasps, model.below(grasps))
-    return grasps[wide_enough & held & clear]
+    limit = (gripper.max_opening - _ROOM[0]) / 2
+    held = np.flatnonzero(tops - grasps[:, Z] >= _MIN_GRIP - 1e-9)
+    held = held[stays_within(model.heights, perceived.height_map, grasps[held], gripper, limit)]
+    grasps, room = grasps[held], room[held]
+    reach = predict_reach(model.heights, perceived.height_map, grasps, gripper)
+    farthest = 2 * np.maximum(np.abs(reach.right), np.abs(reach.left))
+    grasps[:, WIDTH] = np.minimum(farthest + room, gripper.max_opening)
+    fits = (farthest + _ROOM[0] <= gripper.max_opening) & (grasps[:, WIDTH] >= gripper.min_opening)
+    grasps = grasps[reach.found & fits]
+    return grasps[model.clear(grasps, model.below(grasps))]

@@ -37,9 +37,8 @@ def map_of_points(points: NDArray[np.float32], plane: Plane, config: PerceptionC
     # Cell i covers i to i + 1 of these coordinates, so truncation finds it.
     columns, rows = (points[:2] - (origin - 0.5 * config.cell).astype(np.float32)[:, None]) / np.float32(config.cell)
     inside = np.flatnonzero((rows >= 0) & (rows < size) & (columns >= 0) & (columns < size))
-    a, b, c = plane.normal.astype(np.float32)
-    heights = (a * points[0] + b * points[1] + c * points[2]).take(inside) - np.float32(plane.offset)
-    cells = rows.take(inside).astype(np.int64) * size + columns.take(inside).astype(np.int64)
+    heights = (plane.normal.astype(np.float32) @ points).take(inside) - np.float32(plane.offset)
+    cells = rows.take(inside).astype(np.intp) * size + columns.take(inside).astype(np.intp)
     highest = np.full(size * size, -np.inf, np.float32)
     np.maximum.at(highest, cells, heights)
     grid = highest.reshape(size, size)
@@ -52,39 +51,42 @@ def map_of_points(points: NDArray[np.float32], plane: Plane, config: PerceptionC
 def _fill(grid: NDArray[np.float32]) -> None:
     """Fill the cells that are -inf, in place."""
     for _ in range(_GAP_PASSES):
-        rows, columns, around = _hole_surroundings(grid)
-        counts = np.isfinite(around).sum(axis=1)
-        pick = counts >= _GAP_NEIGHBOURS
+        hole, counts = _holes(grid)
+        rows, columns = np.nonzero(hole & (counts >= _GAP_NEIGHBOURS))
         # Unmeasured neighbours sort last as +inf, so the lower median sits in the middle of the measured ones.
-        ranked = np.sort(around[pick], axis=1)
-        middle = ranked[np.arange(len(ranked)), (counts[pick] - 1) // 2]
-        grid[rows[pick], columns[pick]] = middle
-    rows, columns, around = _hole_surroundings(grid)
-    if len(rows) == 0:
+        ranked = np.sort(_surroundings(grid, rows, columns), axis=1)
+        grid[rows, columns] = ranked[np.arange(len(ranked)), (counts[rows, columns].astype(np.intp) - 1) // 2]
+    hole, counts = _holes(grid)
+    count, labels = cv2.connectedComponents(hole.view(np.uint8), connectivity=8)
+    if count == 1:
         return
-    count, labels = cv2.connectedComponents((~np.isfinite(grid)).astype(np.uint8), connectivity=8)
-    member = labels[rows, columns]
+    rows, columns = np.nonzero(hole & (counts > 0))
+    around = _surroundings(grid, rows, columns)
     finite = np.isfinite(around)
-    owners, values = np.repeat(member, finite.sum(axis=1)), around[finite]
+    owners, values = np.repeat(labels[rows, columns], finite.sum(axis=1)), around[finite]
     order = np.lexsort((values, owners))
     owners, values = owners[order], values[order]
-    first = np.searchsorted(owners, np.arange(count))
-    last = np.searchsorted(owners, np.arange(count), side="right")
+    first, last = np.searchsorted(owners, np.arange(count)), np.searchsorted(owners, np.arange(count), side="right")
     fill = np.zeros(count, np.float32)
     used = last > first
     fill[used] = values[(first + _HOLE_QUANTILE * (last - first - 1)).astype(np.intp)[used]]
-    grid[rows, columns] = fill[member]
+    grid[hole] = fill[labels[hole]]
 
 
-def _hole_surroundings(grid: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
-    """Rows (m,) and columns (m,) of the holes, and their eight neighbours' heights (m, 8), +inf where unmeasured."""
-    padded = np.pad(grid, 1, constant_values=np.inf)
-    padded[np.isneginf(padded)] = np.inf
-    rows, columns = np.nonzero(np.isneginf(grid))
+def _holes(grid: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
+    """Whether each cell (H, W) is a hole, and how many of its neighbours are none."""
+    hole = np.isneginf(grid)
+    counts = cv2.boxFilter((~hole).view(np.uint8), -1, (3, 3), normalize=False, borderType=cv2.BORDER_CONSTANT)
+    return hole, counts
+
+
+def _surroundings(grid: NDArray[np.float32], rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Heights (m, 8) of the eight neighbours of m cells, +inf where unmeasured."""
+    padded = cv2.copyMakeBorder(grid, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=-np.inf)
     width = padded.shape[1]
     steps = np.array([dr * width + dc for dr, dc in _NEIGHBOURS])
     around = padded.ravel().take(((rows + 1) * width + columns + 1)[:, None] + steps)
-    return rows, columns, around
+    return np.where(np.isneginf(around), np.float32(np.inf), around)
 
 
 def smooth_heights(height_map: HeightMap) -> NDArray[np.float32]:

@@ -85,7 +85,7 @@ def _circles(
     kept = _suppress(centres, (inside[order] * height_map.cell).astype(float), ROWS[KeypointKind.SKELETON])
     centres = centres[kept]
     offsets = boundary[None] - centres[:, None]
-    distances = np.linalg.norm(offsets, axis=2)
+    distances = np.hypot(offsets[..., 0], offsets[..., 1])
     radii = distances.min(axis=1)
     contacts = np.stack(_tangents(offsets, distances, radii, height_map.cell), axis=1) + centres[:, None]
     order = np.argsort(-radii, kind="stable")
@@ -127,7 +127,8 @@ def _suppress(centres: Array, radii: Array, limit: int) -> list[int]:
         if len(kept) == limit:
             break
         reach = max(_MIN_SPACING, _CIRCLE_SPACING * radii[index])
-        free &= np.sum((centres - centres[index]) ** 2, axis=1) > reach**2
+        away = centres - centres[index]
+        free &= np.einsum("nk,nk->n", away, away) > reach**2
     return kept
 
 
@@ -142,8 +143,8 @@ def _tangents(offsets: Array, distances: Array, radii: Array, cell: float) -> tu
     """
     circles = np.arange(len(radii))
     first = offsets[circles, distances.argmin(axis=1)]
-    directions = offsets / np.maximum(distances, 1e-9)[..., None]
-    opposed = np.einsum("nbk,nk->nb", directions, first / np.maximum(radii, 1e-9)[:, None])
+    along = np.einsum("nbk,nk->nb", offsets, first / np.maximum(radii, 1e-9)[:, None])
+    opposed = along / np.maximum(distances, 1e-9)
     touching = distances <= (radii + _TOUCH * cell)[:, None]
     # At an outline's end nothing may touch on the far side: then the nearest point there is taken.
     far_side = opposed < _OPPOSED

@@ -97,7 +97,8 @@ def _outline(
     sums = np.vstack([np.zeros(2), np.cumsum(wrapped, axis=0)])
     smooth = (sums[_WINDOW:] - sums[:-_WINDOW]) / _WINDOW
     closed = np.vstack([smooth, smooth[:1]])
-    travelled = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(closed, axis=0), axis=1)))
+    steps = closed[1:] - closed[:-1]
+    travelled = np.append(0.0, np.cumsum(np.sqrt(np.einsum("nk,nk->n", steps, steps))))
     if travelled[-1] < _MIN_LENGTH:
         return None
     count = max(8, round(travelled[-1] * height_map.cell / spacing))
@@ -106,21 +107,23 @@ def _outline(
     if (_signed_area(even[:, ::-1]) < 0) != hole:
         even = even[::-1]
     normals = -np.column_stack([sample_linear(g, even) for g in gradient]).astype(float)
-    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
-    # The object lies to the left of the outline; where the field is flat (a thin bridge) that gives the normal.
-    tangents = np.roll(even, -1, axis=0) - np.roll(even, 1, axis=0)
-    aside = tangents * [1.0, -1.0] / np.maximum(np.linalg.norm(tangents, axis=1, keepdims=True), 1e-12)
-    normals = np.where(lengths > 1e-3, normals / np.maximum(lengths, 1e-12), aside)
+    lengths = np.sqrt(np.einsum("nk,nk->n", normals, normals))
+    flat = np.flatnonzero(lengths <= 1e-3)
+    if len(flat):
+        # The object lies to the left of the outline; where the field is flat (a thin bridge) that gives the normal.
+        normals[flat] = (even[(flat + 1) % count] - even[flat - 1]) * [1.0, -1.0]
+        lengths[flat] = np.maximum(np.linalg.norm(normals[flat], axis=1), 1e-12)
+    normals /= lengths[:, None]
     # findContours traces the centres of the outermost pixels: the edge lies half a fine pixel outside of them.
     edge = even + 0.5 / _FINE * normals[:, ::-1]
     points = height_map.xy_of(edge + corner)
     # Starting at the point farthest from the centre gives an order that moves with the shape.
-    start = int(np.argmax(np.sum((points - points.mean(axis=0)) ** 2, axis=1)))
-    length = float(travelled[-1] * height_map.cell)
-    return Outline(np.roll(points, -start, axis=0), np.roll(normals, -start, axis=0), length, hole)
+    away = points - points.mean(axis=0)
+    order = (np.arange(count) + np.argmax(np.einsum("nk,nk->n", away, away))) % count
+    return Outline(points[order], normals[order], float(travelled[-1] * height_map.cell), hole)
 
 
 def _signed_area(points: Array) -> float:
     """Area inside a closed curve of x, y points (n, 2); positive if it runs counter-clockwise."""
-    following = np.roll(points, -1, axis=0)
-    return 0.5 * float(np.sum(points[:, 0] * following[:, 1] - points[:, 1] * following[:, 0]))
+    x, y = points.T
+    return 0.5 * float(x[:-1] @ y[1:] - y[:-1] @ x[1:] + x[-1] * y[0] - y[-1] * x[0])

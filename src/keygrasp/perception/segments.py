@@ -43,7 +43,9 @@ def segment(height_map: HeightMap, config: PerceptionConfig | None = None) -> tu
         if area < config.min_area:
             continue
         mask = labels == label
-        top = float(np.quantile(smooth[mask], _TOP_QUANTILE))
+        values = smooth[mask]
+        rank = round(_TOP_QUANTILE * (len(values) - 1))
+        top = float(np.partition(values, rank)[rank])
         if top < _TOP_FACTOR * noise:
             continue
         found.append(
@@ -75,10 +77,11 @@ def _seen(height_map: HeightMap) -> NDArray[np.uint8]:
     """(H, W) 1 where the camera sees the table or an object, 0 outside of its view."""
     reach = np.ones((_SEEN_REACH, _SEEN_REACH), np.uint8)
     near = cv2.dilate(height_map.measured.astype(np.uint8), reach)
-    # The outermost unseen region, not an unmeasured patch in the middle, is where an object may go on unseen.
-    _, labels = cv2.connectedComponents(1 - near, connectivity=4)
-    edge = np.unique(np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]]))
-    unseen = np.isin(labels, edge[edge > 0]).astype(np.uint8)
+    # The outermost unseen region, not an unmeasured patch in the middle, is where an object may go on unseen: what
+    # a flood from outside of the map reaches.
+    flooded = cv2.copyMakeBorder(near, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)
+    cv2.floodFill(flooded, None, (0, 0), 2)
+    unseen = (flooded[1:-1, 1:-1] == 2).astype(np.uint8)
     return np.asarray(1 - cv2.dilate(unseen, reach), dtype=np.uint8)
 
 

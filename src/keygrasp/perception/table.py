@@ -16,8 +16,11 @@ from keygrasp.perception.config import PerceptionConfig
 from keygrasp.scene import OverheadView
 
 _MIN_VALID = 200
-_SEARCH_POINTS = 1000
-_REFINE_POINTS = 4_000
+_POINTS = 4_000
+#: Every how-many-th of those points the search counts, and of these the first look at all planes.
+_SEARCH_THIN = 4
+#: Planes that are left after the first look.
+_FINALISTS = 16
 _ROUNDS = 4
 #: Hypotheses steeper than this against z = 0 aren't tables in any setting; they would be walls.
 _SEARCH_TILT = math.radians(60.0)
@@ -87,8 +90,9 @@ def table_of_points(points: NDArray[np.float32], pixels: int, config: Perception
             f"only {valid} of {pixels} depth pixels are valid, too few to find the table",
             "Check the camera's range and exposure",
         )
-    normal, offset = _search(_thin(points, _SEARCH_POINTS), config)
-    plane = _refine(_thin(points, _REFINE_POINTS), normal, offset, config)
+    thinned = _thin(points, _POINTS)
+    normal, offset = _search(np.ascontiguousarray(thinned[:, ::_SEARCH_THIN]), config)
+    plane = _refine(thinned, normal, offset, config)
     if plane.tilt > config.max_tilt:
         raise ImageError(
             f"the table is tilted by {math.degrees(plane.tilt):.1f}° against the workspace's z = 0 plane",
@@ -102,32 +106,45 @@ def table_of_points(points: NDArray[np.float32], pixels: int, config: Perception
     return plane
 
 
+@lru_cache(maxsize=4)
+def _golden(count: int) -> Array:
+    """Multiples (count,) of the golden ratio modulo 1: they fill [0, 1) evenly, and so does every n-th of them."""
+    return np.asarray((np.arange(count) * 0.6180339887498949) % 1.0, dtype=float)
+
+
 def _thin(points: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """At most ``count`` of the points (3, N), spread evenly over the image."""
+    """At most ``count`` of the points (3, N), spread evenly over the image and never in step with its rows."""
     total = points.shape[1]
     if total <= count:
         return points
-    # The golden ratio's multiples fill [0, 1) evenly and never fall into step with the image's rows.
-    picks = (np.arange(count) * 0.6180339887498949) % 1.0 * total
-    return np.asarray(points.take(picks.astype(np.intp), axis=1))
+    return np.asarray(points.take((_golden(count) * total).astype(np.intp), axis=1))
+
+
+@lru_cache(maxsize=4)
+def _triples(points: int, hypotheses: int) -> NDArray[np.int64]:
+    """Triples (3, hypotheses) of points, the same every time."""
+    return np.random.default_rng(0).integers(0, points, (hypotheses, 3)).T
 
 
 def _search(points: NDArray[np.float32], config: PerceptionConfig) -> tuple[Array, float]:
-    """Best plane through three points, or z = 0; RANSAC (Fischler and Bolles, CACM 24(6), 1981) with a fixed seed."""
-    triples = np.random.default_rng(0).integers(0, points.shape[1], (config.hypotheses, 3))
-    a, b, c = np.moveaxis(points.T[triples].astype(float), 1, 0)
-    normals = np.cross(b - a, c - a)
-    lengths = np.linalg.norm(normals, axis=1)
-    good = lengths > 1e-6
-    normals = normals[good] / lengths[good, None]
-    normals *= np.where(normals[:, 2:] < 0, -1.0, 1.0)
-    offsets = np.sum(normals * a[good], axis=1)
-    level = normals[:, 2] >= math.cos(_SEARCH_TILT)
-    normals = np.vstack([[0.0, 0.0, 1.0], normals[level]])
-    offsets = np.append(0.0, offsets[level])
-    heights = normals.astype(np.float32) @ points - offsets.astype(np.float32)[:, None]
-    support = np.count_nonzero(np.abs(heights) < config.plane_tolerance, axis=1) / points.shape[1]
-    below = np.count_nonzero(heights < -3 * config.plane_tolerance, axis=1) / points.shape[1]
+    """Best plane through three points, or z = 0; RANSAC (Fischler and Bolles, CACM 24(6), 1981) with a fixed seed.
+
+    A quarter of the points tells which few planes are worth counting all of them.
+    """
+    a, b, c = (points.take(picks, axis=1).astype(float) for picks in _triples(points.shape[1], config.hypotheses))
+    (ux, uy, uz), (vx, vy, vz) = b - a, c - a
+    normals = np.stack([uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx])
+    lengths = np.sqrt(np.einsum("kn,kn->n", normals, normals))
+    normals *= np.where(normals[2] < 0, -1.0, 1.0) / np.maximum(lengths, 1e-12)
+    level = (lengths > 1e-6) & (normals[2] >= math.cos(_SEARCH_TILT))
+    normals = np.column_stack([[0.0, 0.0, 1.0], normals[:, level]]).T
+    offsets = np.append(0.0, np.einsum("kn,kn->n", normals[1:].T, a[:, level]))
+    if len(normals) > _FINALISTS:
+        support, below = _shares(points[:, ::_SEARCH_THIN], normals, offsets, config)
+        rough = np.where(below <= 2 * config.max_below, support, 0.0)
+        finalists = np.sort(np.argsort(-rough, kind="stable")[:_FINALISTS])
+        normals, offsets = normals[finalists], offsets[finalists]
+    support, below = _shares(points, normals, offsets, config)
     score = np.where(below <= config.max_below, support, 0.0)
     best = int(np.argmax(score))
     # Three noisy points fit worse than the refined plane will, so the search asks for less support than the result.
@@ -136,28 +153,44 @@ def _search(points: NDArray[np.float32], config: PerceptionConfig) -> tuple[Arra
     return normals[best], float(offsets[best])
 
 
+def _shares(
+    points: NDArray[np.float32], normals: Array, offsets: Array, config: PerceptionConfig
+) -> tuple[Array, Array]:
+    """Shares (n,) of the points (3, N) on each plane, and well below it."""
+    heights = normals.astype(np.float32) @ points
+    heights -= offsets.astype(np.float32)[:, None]
+    below = (heights < -3 * config.plane_tolerance).mean(axis=1)
+    support = (np.abs(heights, out=heights) < config.plane_tolerance).mean(axis=1)
+    return support, below
+
+
 def _refine(points: NDArray[np.float32], normal: Array, offset: float, config: PerceptionConfig) -> Plane:
     """Total least squares on the inliers, repeated; the noise is read below the plane, where no object can be."""
     low, high = -1.5 * config.plane_tolerance, 1.5 * config.plane_tolerance
     noise = config.plane_tolerance / 3
+    # About their middle, sums of squares of double precision lose nothing that matters.
+    middle = points.mean(axis=1, dtype=float)
+    centred = points - middle[:, None]
+    offset -= float(normal @ middle)
+    heights = normal @ centred - offset
     for _ in range(_ROUNDS):
-        heights = normal.astype(np.float32) @ points - np.float32(offset)
-        inliers = points[:, (heights > low) & (heights < high)].astype(float)
-        if inliers.shape[1] < 3:
+        inlier = (heights > low) & (heights < high)
+        count = np.count_nonzero(inlier)
+        if count < 3:
             raise _no_table(0.0, config)
-        centre = inliers.mean(axis=1, keepdims=True)
-        centred = inliers - centre
-        _, vectors = np.linalg.eigh(centred @ centred.T)
+        inliers = centred * inlier
+        centre = inliers.sum(axis=1) / count
+        _, vectors = np.linalg.eigh(inliers @ centred.T - count * np.outer(centre, centre))
         normal = vectors[:, 0] * (1.0 if vectors[2, 0] >= 0 else -1.0)
-        offset = float(normal @ centre[:, 0])
-        residuals = normal @ centred
-        noise = max(1.4826 * float(np.median(-residuals[residuals <= 0])), 1e-4)
+        offset = float(normal @ centre)
+        heights = normal @ centred - offset
+        noise = max(-1.4826 * float(np.median(heights[inlier & (heights <= 0)])), 1e-4)
         # Thin objects hide in the upper tail, so that side is cut closer.
         low, high = -max(3.0 * noise, 5e-4), max(2.0 * noise, 5e-4)
-    support = float(np.mean(np.abs(normal @ points - offset) < max(3 * noise, config.plane_tolerance)))
+    support = float(np.mean(np.abs(heights) < max(3 * noise, config.plane_tolerance)))
     if support < config.min_support:
         raise _no_table(support, config)
-    return Plane(normal, offset, math.acos(min(1.0, float(normal[2]))), noise, support)
+    return Plane(normal, offset + float(normal @ middle), math.acos(min(1.0, float(normal[2]))), noise, support)
 
 
 def _no_table(support: float, config: PerceptionConfig) -> ImageError:

@@ -31,8 +31,7 @@ def deflated(points: Array, margin: float = ENGINE_MARGIN) -> Array:
         if np.max(faces[:, :3] @ centre + faces[:, 3]) > -1.5 * margin:
             return points
         faces[:, 3] += margin
-        corners = HalfspaceIntersection(faces, centre).intersections
-        return np.asarray(corners[ConvexHull(corners).vertices])
+        return np.asarray(HalfspaceIntersection(faces, centre).intersections)
     except QhullError:
         return points
 

@@ -196,7 +196,7 @@ def ramp(values: ArrayLike, anchors: tuple[Rgb, ...]) -> Image:
     x = np.clip(np.nan_to_num(np.asarray(values, dtype=float)), 0.0, 1.0) * (len(anchors) - 1)
     table = np.asarray(anchors, dtype=float)
     channels = [np.interp(x, np.arange(len(anchors)), table[:, c]) for c in range(3)]
-    return np.rint(np.stack(channels, axis=-1)).astype(np.uint8)
+    return np.asarray(np.rint(np.stack(channels, axis=-1)), dtype=np.uint8)
 
 
 def encode_png(image: Image, *, colours: int | None = None) -> bytes:
