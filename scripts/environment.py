@@ -19,7 +19,7 @@ VENV = ROOT / ".venv"
 EXTRAS = tuple(os.environ.get("KEYGRASP_EXTRAS", "grasp,dexnet,hardware,llm,dev").split(","))
 #: Must be there before the others: what builds packages from source, and the headers that PyBullet takes NumPy from.
 FIRST = ("pip", "setuptools", "wheel", "numpy")
-#: Runs the Triton kernels on the interpreter where torch is a CPU build; GPU builds of torch bring their own.
+#: For the kernels' tests where torch is a CPU build; GPU builds of torch bring their own.
 TRITON_FOR_CPU = "triton==3.7.0"
 STAMP = "keygrasp-installed"
 UNFINISHED = "keygrasp-unfinished"
@@ -123,11 +123,18 @@ def _install(distribution: str | None) -> None:
     extras = ",".join(EXTRAS if distribution else (*EXTRAS, "ros"))
     with Step("installing the packages (the first time that is some gigabytes)"):
         run([*pip, "--no-build-isolation", "--editable", f"{ROOT}[{extras}]"], NETWORK_REMEDY, environment)
-    question = "import importlib.util as u, torch; print(torch.version.cuda is None and u.find_spec('triton') is None)"
-    answer = subprocess.run([python, "-c", question], env=environment, capture_output=True, text=True, check=True)
-    if answer.stdout.strip() == "True":
-        with Step("installing Triton for its interpreter (torch is a CPU build here)"):
-            run([*pip, TRITON_FOR_CPU], NETWORK_REMEDY, environment)
+    if "dev" in EXTRAS:
+        _complete_torch(pip, environment)
     if not distribution:
         with Step("pointing the ROS 2 wheels to this Python"):
             repair_wheels(VENV)
+
+
+def _complete_torch(pip: list[str | Path], environment: dict[str, str]) -> None:
+    """Add Triton where torch doesn't bring it: the kernels' tests run on its interpreter."""
+    question = "import importlib.util as u, torch; print(torch.version.cuda is None and u.find_spec('triton') is None)"
+    command = [VENV / "bin/python", "-c", question]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    if answer.stdout.strip() == "True":
+        with Step("installing Triton for its interpreter (torch is a CPU build here)"):
+            run([*pip, TRITON_FOR_CPU], NETWORK_REMEDY, environment)

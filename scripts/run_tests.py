@@ -20,6 +20,8 @@ RUNS = {
     "library": ["-m", "not ros", "-n", str(min(MOST_WORKERS, len(os.sched_getaffinity(0)))), "--dist", "loadfile"],
     "ROS 2 graph": ["-m", "ros"],
 }
+#: The only plugins that are loaded: ROS 2 distributions bring some that this pytest refuses, and then no test runs.
+PLUGINS = ("xdist.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
 PYTEST_OK, PYTEST_FAILED, PYTEST_NO_TESTS = 0, 1, 5
 EXIT_INTERRUPTED = 130
 
@@ -39,14 +41,15 @@ def counted(report: Path) -> Counter[str]:
 
 def main(options: list[str]) -> int:
     """Run both parts; see the module's text."""
-    environment = {"OMP_NUM_THREADS": "1"} | dict(os.environ)
+    environment = {"OMP_NUM_THREADS": "1"} | dict(os.environ) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    plugins = [f"-p{name}" for name in PLUGINS]
     total: Counter[str] = Counter()
     status = PYTEST_OK
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, selection) in enumerate(RUNS.items()):
             report = Path(folder) / f"{number}.xml"
             print(f"[test] {name}", flush=True)
-            command = [sys.executable, "-m", "pytest", *selection, f"--junitxml={report}", *options]
+            command = [sys.executable, "-m", "pytest", *plugins, *selection, f"--junitxml={report}", *options]
             code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
             total += counted(report)
             if code not in (PYTEST_OK, PYTEST_NO_TESTS):
