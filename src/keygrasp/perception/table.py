@@ -184,7 +184,8 @@ def _refine(points: NDArray[np.float32], normal: Array, offset: float, config: P
         normal = vectors[:, 0] * (1.0 if vectors[2, 0] >= 0 else -1.0)
         offset = float(normal @ centre)
         heights = normal @ centred - offset
-        noise = max(-1.4826 * float(np.median(heights[inlier & (heights <= 0)])), 1e-4)
+        # Rounding lifts even a perfect plane's points by less than this.
+        noise = max(-1.4826 * float(np.median(heights[inlier & (heights < 1e-9)])), 1e-4)
         # Thin objects hide in the upper tail, so that side is cut closer.
         low, high = -max(3.0 * noise, 5e-4), max(2.0 * noise, 5e-4)
     support = float(np.mean(np.abs(heights) < max(3 * noise, config.plane_tolerance)))
