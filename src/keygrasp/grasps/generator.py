@@ -39,7 +39,7 @@ _REASONS = {
     SLIPPERY: "the object's sides are so sloped that the pads would slip off",
 }
 #: Proposals that are also tried at other heights.
-_LIFTED = 48
+_LIFTED = 24
 
 
 class GraspGenerator:

@@ -21,7 +21,7 @@ _CENTRE_YAWS = 12
 #: Outlines that lie less than this many cells apart, on average, give the same pairs.
 _SAME_OUTLINE = 0.5
 #: Proposals that agree to these steps in x, y (metres), yaw (radians) and width (metres) are nearly the same.
-_LIKE = np.array([0.003, 0.003, 0.12, 0.004])
+_LIKE = np.array([0.0015, 0.0015, 0.06, 0.002])
 
 
 def propose(
