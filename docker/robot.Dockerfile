@@ -18,9 +18,12 @@ ENV KEYGRASP_EXTRAS=grasp,hardware PIP_NO_CACHE_DIR=1
 WORKDIR /opt/keygrasp
 COPY . .
 RUN . /opt/ros/jazzy/setup.bash && make setup && rm -rf .cache ros2_ws/log
+# The container's user can't write here, so modules are compiled now; some packages hold files that no Python 3 compiles.
+RUN .venv/bin/python -m compileall -qq -j 0 .venv/lib src ros2_ws/src || true
 
 FROM ros:jazzy
-RUN useradd --create-home --uid 1001 --groups dialout keygrasp
+RUN useradd --create-home --uid 1001 --groups dialout keygrasp \
+    && install -d -o keygrasp -g keygrasp /home/keygrasp/runs
 COPY --from=build /opt/keygrasp /opt/keygrasp
 USER 1001
 WORKDIR /home/keygrasp

@@ -11,6 +11,8 @@ from pathlib import Path
 from steps import ROOT, SetupError, Step, run, without_ros
 
 WORKSPACE = ROOT / "ros2_ws"
+#: Runs colcon on the venv's Python; `-m colcon` isn't in the versions that distributions have.
+COLCON = "import sys; from colcon_core.command import main; sys.exit(main())"
 #: Interface packages of the workspace that exist only because the wheels lack them.
 STAND_INS = ("tf2_msgs",)
 #: Files whose contents go into the build; all others are linked, so that only their names matter.
@@ -116,7 +118,7 @@ def build(venv: Path, distribution: str | None, workspace: Path = WORKSPACE) -> 
         return False
     stamp.unlink(missing_ok=True)
     python = venv / "bin/python"
-    command: list[str | Path] = [python, "-m", "colcon", "--log-base", workspace / "log", "build", "--symlink-install"]
+    command: list[str | Path] = [python, "-c", COLCON, "--log-base", workspace / "log", "build", "--symlink-install"]
     for option, folder in (("base-paths", "src"), ("build-base", "build"), ("install-base", "install")):
         command += [f"--{option}", workspace / folder]
     if distribution:
