@@ -132,7 +132,7 @@ def _install(distribution: str | None) -> None:
 
 def _complete_torch(pip: list[str | Path], environment: dict[str, str]) -> None:
     """Add Triton where torch doesn't bring it: the kernels' tests run on its interpreter."""
-    question = "import importlib.util as u, torch; print(torch.version.cuda is None and u.find_spec('triton') is None)"
+    question = "import importlib.util; print(importlib.util.find_spec('triton') is None)"
     command = [VENV / "bin/python", "-c", question]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     if answer.stdout.strip() == "True":
