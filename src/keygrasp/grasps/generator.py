@@ -23,7 +23,7 @@ from keygrasp.grasps.fitting import (
     Fitted,
     Fitter,
 )
-from keygrasp.grasps.proposals import NOT_ANTIPODAL, TOO_WIDE, propose
+from keygrasp.grasps.proposals import NOT_ANTIPODAL, TOO_WIDE, different, propose
 from keygrasp.grasps.quality import QualityWeights, check_segment, quality_terms, rank, weigh
 from keygrasp.perception import Perceived
 from keygrasp.scene import GraspPlan, GripperSpec
@@ -79,7 +79,10 @@ class GraspGenerator:
             model.heights, height_map, segment, perceived.keypoints[segment_index], mass_centre, max_span, self.config
         )
         fitter = Fitter(height_map, model, gripper, self.config)
-        deep = fitter.fit(raw)
+        deep = fitter.fit(different(raw))
+        if len(deep.grasps) == 0:
+            # In a tight place one proposal can fit where its neighbour doesn't.
+            deep = fitter.fit(raw)
         rejections.update(deep.rejections)
         scores = self._judge(deep, mass_centre, gripper)
         lifted = fitter.fit(deep.grasps[rank(scores)[:_LIFTED]], self.config.lifts)

@@ -67,10 +67,10 @@ def propose(
             traced, perimeter = mask, sum(o.length for o in outlines) / height_map.cell
     parts.append(_circle_pairs(keypoints, max_span, rejections))
     parts.append(_central(mass_centre, max_span))
-    return _different(np.concatenate(parts)), rejections
+    return np.concatenate(parts), rejections
 
 
-def _different(proposals: Array) -> Array:
+def different(proposals: Array) -> Array:
     """The proposals (n, 5) without those that are nearly the same as an earlier one."""
     steps = np.rint(proposals[:, [X, Y, YAW, WIDTH]] / _LIKE).astype(np.int64)
     # Steps stay far below 2^15, so one number can hold all four.
