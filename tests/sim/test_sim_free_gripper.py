@@ -39,7 +39,6 @@ def test_good_grasp_succeeds(world, robot, box, mass):
     assert outcome.contact_force == 0.0
     assert stages == [Stage.APPROACH, Stage.DESCEND, Stage.CLOSE, Stage.LIFT, Stage.SHAKE, Stage.HOLD]
     assert world.height_of(handle) > 0.19
-    assert outcome.seconds == pytest.approx(world.time - (world.time - outcome.seconds))
     assert 3.0 < outcome.seconds < 4.0
 
 
