@@ -27,7 +27,7 @@ from keygrasp.protocol import build_scene
 from keygrasp.provenance import provenance
 from keygrasp.refine.planners import build
 from keygrasp.refine.refiner import Refiner, default_weights
-from keygrasp.scene import GripperSpec, OverheadView
+from keygrasp.scene import GripperSpec, OverheadView, Planner
 from keygrasp.trials import TrialsConfig
 from keygrasp.trials.worker import limit_threads
 
@@ -51,7 +51,7 @@ class Stopwatch:
         return result
 
 
-def plan_once(view: OverheadView, refiner: Refiner, seed: int) -> Stopwatch | None:
+def plan_once(view: OverheadView, refiner: Refiner, planner: Planner, seed: int) -> Stopwatch | None:
     """Time the stages on one image; ``None`` where it shows no object."""
     watch, gripper = Stopwatch(), GripperSpec()
     perceived = watch.time("perceive", lambda: perceive(view))
@@ -62,22 +62,21 @@ def plan_once(view: OverheadView, refiner: Refiner, seed: int) -> Stopwatch | No
     watch.time("refine", lambda: refiner.refine(perceived, 0, plan.candidates, gripper, rng=rng))
     watch.time("random", lambda: random_feasible(perceived, 0, gripper, np.random.default_rng(seed), _RANDOM))
     # The product itself, as trials and nodes call it.
-    planner = build("refined")
     watch.time("image to grasp", lambda: planner.plan(view, gripper, rng=np.random.default_rng(seed)))
     return watch
 
 
 def measure(scenes: int, repeats: int, seed: int) -> dict[str, Any]:
-    refiner = Refiner.load(default_weights())
+    refiner, planner = Refiner.load(default_weights()), build("refined")
     samples: dict[str, dict[str, list[float]]] = {clock: defaultdict(list) for clock in ("cpu", "wall")}
-    images = warm = 0
+    images, warm = 0, False
     for spec in TrialsConfig(objects=scenes, split="validation", seed=seed).scenes()[:scenes]:
         with build_scene(spec) as scene:
             view = scene.view
         if not warm:  # the first image also pays for imports and caches
-            warm = 1
-            plan_once(view, refiner, seed)
-        watches = [w for w in (plan_once(view, refiner, seed) for _ in range(repeats)) if w]
+            warm = True
+            plan_once(view, refiner, planner, seed)
+        watches = [w for w in (plan_once(view, refiner, planner, seed) for _ in range(repeats)) if w]
         images += bool(watches)
         for watch in watches:
             for clock, laps in watch.laps.items():
