@@ -65,7 +65,7 @@ class TrainConfig:
     move_batch: int = 96
     learning_rate: float = 1e-3
     weight_decay: float = 0.05
-    gamma: float = 0.98
+    gamma: float = 0.995
     n_step: int = 3
     target_rate: float = 0.01
     warm_up: int = 600
