@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from keygrasp_interfaces.msg import TrialOutcome
 from keygrasp_ros.client import PickClient
-from keygrasp_ros.graph import default_params, nodes_for
+from keygrasp_ros.graph import EXECUTABLES, default_params, nodes_for
 from keygrasp_ros.isolation import free_domain, isolated_environment
 from keygrasp_ros.processes import NodeProcesses
 from keygrasp_ros.up import ros_arguments
@@ -32,6 +33,12 @@ def alive(pid):
         return False
     status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return not status.startswith("Z")
+
+
+def is_ready_for_signals(pid):
+    """Whether our handlers are set: before, Python itself catches SIGINT, but not SIGTERM."""
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(status["SigCgt"], 16) & 1 << (signal.SIGTERM - 1))
 
 
 def running(child):
@@ -117,7 +124,7 @@ def test_a_robot_that_dies_during_a_pick_ends_it_and_comes_back(domain, tmp_path
     ],
 )
 def test_a_bad_parameter_ends_the_start_with_one_line(run, domain, node, argument, words):
-    child = run([sys.executable, "-m", f"keygrasp_ros.nodes.{node}", "--ros-args", "-p", argument])
+    child = run([sys.executable, "-m", EXECUTABLES, node, "--ros-args", "-p", argument])
     output, _ = child.communicate(timeout=60)
     assert child.returncode > 0
     assert words in output
@@ -131,21 +138,27 @@ def test_a_missing_parameter_file_is_named(run):
     assert "/nowhere.yaml" in output
 
 
-def test_two_domains_differ_when_one_is_taken():
+@pytest.mark.parametrize("offset", [0, 10, 12])
+def test_a_domain_is_taken_where_somebody_listens_on_one_of_its_ports(offset):
     import random
     import socket
 
     first = free_domain(random.Random(1))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
-        taken.bind(("", 7400 + 250 * first))
+        taken.bind(("", 7400 + 250 * first + offset))
         assert free_domain(random.Random(1)) != first
     assert isolated_environment()["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
 
 
-def test_a_signal_during_the_start_ends_it(run, domain):
-    child = run([*UP, *QUICK])
-    time.sleep(2.0)
-    child.terminate()
-    output, _ = child.communicate(timeout=30)
-    assert child.returncode in (0, -signal.SIGTERM), output
-    assert "Traceback" not in output
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("wait", [0.3, 0.8, 2.0])
+def test_a_signal_during_the_start_ends_it_without_a_word(run, domain, wait, number):
+    children = [run([sys.executable, "-m", EXECUTABLES, "pose_refiner"]), run([*UP, *QUICK])]
+    time.sleep(wait)
+    for child in children:
+        wait_until(lambda pid=child.pid: is_ready_for_signals(pid), "no handler", 20.0, lambda: False)
+        child.send_signal(number)
+    for child in children:
+        output, _ = child.communicate(timeout=30)
+        assert child.returncode == 0, output
+        assert "Traceback" not in output

@@ -20,7 +20,7 @@ from keygrasp.refine.refiner import default_weights
 from keygrasp.scene import OverheadView
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
-NODE = [sys.executable, "-m", "keygrasp_ros.nodes.pose_refiner"]
+NODE = [sys.executable, "-m", "keygrasp_ros.executables", "pose_refiner"]
 
 
 def have_weights():

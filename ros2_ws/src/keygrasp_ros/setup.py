@@ -21,7 +21,7 @@ setup(
     install_requires=["setuptools"],
     zip_safe=True,
     entry_points={
-        "console_scripts": [f"{node} = keygrasp_ros.nodes.{node}:main" for node in NODES],
+        "console_scripts": [f"{node} = keygrasp_ros.executables:{node}" for node in NODES],
         "keygrasp.commands": ["up = keygrasp_ros.up:main"],
     },
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from keygrasp_interfaces.msg import PickRecord
 from rclpy.action import ActionClient
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -24,7 +25,8 @@ from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import InputError, RobotError
 from keygrasp_ros.conversions import picture_of, seconds_of
-from keygrasp_ros.topics import LOAD_OBJECT, OBSERVER, PICK, RECORD
+from keygrasp_ros.diagnostics import RUNNING
+from keygrasp_ros.topics import DIAGNOSTICS, LOAD_OBJECT, OBSERVER, PICK, RECORD
 from keygrasp_ros.waiting import wait_for, wait_until
 
 #: Seconds to wait for what was published before the result but travels on another topic.
@@ -86,12 +88,30 @@ class PickClient:
         self._context.try_shutdown()
 
     def wait_ready(self, seconds: float = 30.0, check: Callable[[], bool] = lambda: False) -> None:
-        """Wait until the pick server answers; ``check`` may raise to give up early.
+        """Wait until the pick server answers and has all that a pick needs; ``check`` may raise to give up early.
 
         Raises:
-            RobotError: If it doesn't in time.
+            RobotError: If that takes longer; says what is missing.
         """
+        deadline = time.monotonic() + seconds
         wait_until(self._action.server_is_ready, f"nobody offers '{PICK.name}'", seconds, check)
+        name = f"{self.node.get_namespace().rstrip('/')}/pick_server"
+        heard: list[str] = []
+
+        def take(message: DiagnosticArray) -> None:
+            heard.extend(status.message for status in message.status if status.name == name)
+
+        group = ReentrantCallbackGroup()
+        listener = self.node.create_subscription(
+            DIAGNOSTICS.type, DIAGNOSTICS.name, take, DIAGNOSTICS.qos, callback_group=group
+        )
+        try:
+            ready = lambda: bool(heard) and heard[-1] == RUNNING  # noqa: E731
+            wait_until(ready, "the graph is not complete", deadline - time.monotonic(), check)
+        except RobotError as error:
+            raise RobotError(f"the pick server {heard[-1] if heard else 'says nothing on /diagnostics'}") from error
+        finally:
+            self.node.destroy_subscription(listener)
 
     def load_object(
         self, name: str, *, rule: str = "E", seed: int = 0, source: str = "embedded", seconds: float = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,6 +14,8 @@ from rclpy.node import Node
 
 from keygrasp_ros.topics import DIAGNOSTICS
 
+#: Message of a node that has all that it needs.
+RUNNING = "running"
 _WINDOW = 500
 
 
@@ -22,10 +24,11 @@ class Monitor:
 
     Args:
         node: Node that publishes.
+        missing: Names what the node still needs from others; nothing where it needs nobody.
     """
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, missing: Callable[[], Sequence[str]] = tuple) -> None:
+        self._node, self._missing = node, missing
         self._lock = threading.Lock()
         self._milliseconds: deque[float] = deque(maxlen=_WINDOW)
         self._answers = 0
@@ -56,7 +59,9 @@ class Monitor:
             values = {"answers": self._answers, "faults": self._faults, "last_fault": self._last_fault}
         values |= {f"p{q}_ms": f"{np.percentile(times, q):.1f}" for q in (50, 99)}
         status = DiagnosticStatus(level=DiagnosticStatus.OK, name=self._node.get_fully_qualified_name())
-        status.message = "running"
+        status.message = RUNNING
+        if missing := self._missing():
+            status.level, status.message = DiagnosticStatus.WARN, f"waits for {', '.join(missing)}"
         status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         message = DiagnosticArray(status=[status])
         message.header.stamp = self._node.get_clock().now().to_msg()

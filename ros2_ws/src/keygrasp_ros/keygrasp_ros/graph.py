@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ament_index_python.packages import get_package_share_directory
-from rclpy.node import Node
+
+if TYPE_CHECKING:
+    from rclpy.node import Node
 
 PACKAGE = "keygrasp_ros"
+#: Module that ``python -m`` runs with a node's name.
+EXECUTABLES = "keygrasp_ros.executables"
 PLANNERS = ("refined", "geometric")
 DEFAULT_PLANNER = "refined"
 
@@ -31,7 +35,7 @@ class NodeSpec:
 
     @property
     def module(self) -> str:
-        """Module that holds the class; ``python -m`` runs it."""
+        """Module that holds the class."""
         return f"{PACKAGE}.nodes.{self.name}"
 
     def create(self, planner: str) -> Node:

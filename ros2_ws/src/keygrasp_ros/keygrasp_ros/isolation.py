@@ -10,10 +10,13 @@ import socket
 _DOMAINS = range(1, 102)
 #: DDS discovery listens at this port plus 250 a domain (DDSI-RTPS 2.5, section 9.6.2).
 _PORT_BASE, _PORT_GAIN = 7400, 250
+#: From there: the port for everybody, which stays closed where discovery is kept on this machine, and each
+#: participant's own, ten ports further, two apart.
+_OFFSETS = (0, *range(10, 42, 2))
 
 
 def free_domain(rng: random.Random | None = None) -> int:
-    """A random domain on whose discovery port nobody listens."""
+    """A random domain on whose discovery ports nobody listens."""
     domains = list(_DOMAINS)
     (rng or random.SystemRandom()).shuffle(domains)
     return next((domain for domain in domains if _is_free(domain)), domains[0])
@@ -25,9 +28,13 @@ def isolated_environment() -> dict[str, str]:
 
 
 def _is_free(domain: int) -> bool:
+    return all(_is_closed(_PORT_BASE + _PORT_GAIN * domain + offset) for offset in _OFFSETS)
+
+
+def _is_closed(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.bind(("", _PORT_BASE + _PORT_GAIN * domain))
+            probe.bind(("", port))
         except OSError:
             return False
     return True

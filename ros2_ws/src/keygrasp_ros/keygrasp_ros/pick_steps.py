@@ -46,6 +46,12 @@ class PickSteps:
         self._clients = {end.name: node.create_client(end.type, end.name, callback_group=group) for end in needed}
         self._robot = ActionClient(node, EXECUTE.type, EXECUTE.name, callback_group=group)
 
+    def missing(self) -> list[str]:
+        """What a pick needs and nobody offers yet: the camera, services, the robot."""
+        missing = [] if self._feed.latest is not None else [self._feed.complaint()]
+        missing += [f"'{name}'" for name, client in self._clients.items() if not client.service_is_ready()]
+        return missing if self._robot.server_is_ready() else [*missing, f"'{EXECUTE.name}'"]
+
     def look(self, cancelled: Cancelled) -> Pair:
         """An image taken after now (less ``max_image_age``), with its camera model.
 

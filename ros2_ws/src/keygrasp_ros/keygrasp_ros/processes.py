@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +14,9 @@ from types import TracebackType
 from typing import IO
 
 from keygrasp.errors import StorageError
-from keygrasp_ros.graph import NodeSpec
+from keygrasp_ros.graph import EXECUTABLES, NodeSpec
 from keygrasp_ros.running import PARENT_VARIABLE
+from keygrasp_ros.signals import stop_on_signal
 
 _STOP_SECONDS = 10.0
 
@@ -46,7 +46,7 @@ class NodeProcesses:
         """Start all of them, each in a session of its own, so that a Ctrl-C reaches this process alone."""
         with self._output() as output:
             for spec in self._specs:
-                command = [sys.executable, "-m", spec.module, "--ros-args", *self._arguments[spec.name]]
+                command = [sys.executable, "-m", EXECUTABLES, spec.name, "--ros-args", *self._arguments[spec.name]]
                 self.children[spec.name] = subprocess.Popen(  # noqa: S603 - this interpreter, a module of ours
                     command, env=self._environment, start_new_session=True, stdout=output, stderr=output
                 )
@@ -97,9 +97,7 @@ class NodeProcesses:
 
 def run_processes(processes: NodeProcesses) -> int:
     """Run until a signal (status 0) or until a node ends by itself (its status, at least 1)."""
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_on_signal()
     with processes:
         while not stop.wait(0.2):
             for name, status in processes.ended().items():

@@ -19,6 +19,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import KeygraspError
+from keygrasp_ros.signals import stop_on_signal
 
 #: Process id of whoever started this node's process and wants it to end when he ends, however he ends.
 PARENT_VARIABLE = "KEYGRASP_PARENT"
@@ -41,9 +42,7 @@ def run_nodes(factories: Sequence[NodeFactory], arguments: Sequence[str] | None 
     Returns:
         Exit status: 0 after a signal, a KeygraspError's own status where a node can't start, 1 where one broke.
     """
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_on_signal()
     if not _bound_to_parent():
         return 0
     rclpy.init(args=list(arguments) if arguments is not None else None, signal_handler_options=SignalHandlerOptions.NO)

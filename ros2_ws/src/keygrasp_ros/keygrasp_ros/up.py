@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS, NodeSpec, default_params, nodes_for
-from keygrasp_ros.processes import NodeProcesses, run_processes
-from keygrasp_ros.running import run_nodes
+from keygrasp_ros.signals import end_quietly, leave_at_once
 
 
 def ros_arguments(
@@ -36,9 +35,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.params.is_file():
         print(f"keygrasp: can't read {options.params}. Check the path", file=sys.stderr)
         return 2
+    leave_at_once()
+    status = _run(options, ros)
+    end_quietly()
+    return status
+
+
+def _run(options: argparse.Namespace, ros: Sequence[str]) -> int:
     specs = nodes_for(options.planner)
     if options.processes:
+        from keygrasp_ros.processes import NodeProcesses, run_processes
+
         return run_processes(NodeProcesses(specs, ros_arguments(specs, options.planner, options.params, ros)))
+    from keygrasp_ros.running import run_nodes
+
     create = [functools.partial(spec.create, options.planner) for spec in specs]
     return run_nodes(create, ["--ros-args", "--params-file", str(options.params), *ros])
 

@@ -64,7 +64,3 @@ class GraspGeneratorNode(Node):
 def main() -> int:
     """Run the node."""
     return node_main(GraspGeneratorNode)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -63,7 +63,3 @@ class KeypointExtractor(Node):
 def main() -> int:
     """Run the node."""
     return node_main(KeypointExtractor)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -49,10 +49,10 @@ class PickServer(Node):
         self._frame: str = read("workspace_frame")
         self._busy = threading.Lock()
         self._closing = threading.Event()
-        self._monitor = Monitor(self)
         self._frames = listen(self)
         group = ReentrantCallbackGroup()
         self._steps = PickSteps(self, read, CameraFeed(self), group)
+        self._monitor = Monitor(self, self._steps.missing)
         self._records = self.create_publisher(RECORD.type, RECORD.name, RECORD.qos)
         self._markers = self.create_publisher(OUTCOME_MARKERS.type, OUTCOME_MARKERS.name, OUTCOME_MARKERS.qos)
         self._server = ActionServer(
@@ -182,7 +182,3 @@ class _Pick:
 def main() -> int:
     """Run the node."""
     return node_main(PickServer)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -85,7 +85,3 @@ class PoseRefiner(Node):
 def main() -> int:
     """Run the node."""
     return node_main(PoseRefiner)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -190,7 +190,3 @@ class SimRobot(LifecycleNode):
 def main() -> int:
     """Run the node."""
     return node_main(SimRobot)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
