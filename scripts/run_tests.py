@@ -6,6 +6,7 @@ The last line sums up both runs; the exit status is 0 only if some test ran and 
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -16,10 +17,9 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_WORKERS = 8
-RUNS = {
-    "library": ["-m", "not ros", "-n", str(min(MOST_WORKERS, len(os.sched_getaffinity(0)))), "--dist", "loadfile"],
-    "ROS 2 graph": ["-m", "ros"],
-}
+PARALLEL = ("-n", str(min(MOST_WORKERS, len(os.sched_getaffinity(0)))), "--dist", "loadfile")
+#: Name, expression over pytest's markers, further options.
+RUNS = (("library", "not ros", PARALLEL), ("ROS 2 graph", "ros", ()))
 #: The only plugins that are loaded: ROS 2 distributions bring some that this pytest refuses, and then no test runs.
 PLUGINS = ("xdist.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
 PYTEST_OK, PYTEST_FAILED, PYTEST_NO_TESTS = 0, 1, 5
@@ -43,13 +43,27 @@ def main(options: list[str]) -> int:
     """Run both parts; see the module's text."""
     environment = {"OMP_NUM_THREADS": "1"} | dict(os.environ) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     plugins = [f"-p{name}" for name in PLUGINS]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-m", dest="marks", default="")  # pytest would take the last one only
+    own, options = parser.parse_known_args(options)
     total: Counter[str] = Counter()
     status = PYTEST_OK
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, selection) in enumerate(RUNS.items()):
+        for number, (name, marks, further) in enumerate(RUNS):
             report = Path(folder) / f"{number}.xml"
             print(f"[test] {name}", flush=True)
-            command = [sys.executable, "-m", "pytest", *plugins, *selection, f"--junitxml={report}", *options]
+            selection = f"({marks}) and ({own.marks})" if own.marks else marks
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                *plugins,
+                "-m",
+                selection,
+                *further,
+                f"--junitxml={report}",
+                *options,
+            ]
             code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
             total += counted(report)
             if code not in (PYTEST_OK, PYTEST_NO_TESTS):

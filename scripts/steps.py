@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOG = ROOT / ".cache" / "setup.log"
 SHOWN_LINES = 25
 SIGN_OF_LIFE_S = 60.0
+STOPPING_S = 10.0
 
 
 class SetupError(Exception):
@@ -78,6 +79,10 @@ def _wait(words: list[str], environment: Mapping[str, str] | None, log: TextIO) 
                 say(f"[setup]   still at it after {(time.monotonic() - began) / 60:.0f} min; details: {LOG}")
             except BaseException:
                 process.terminate()
+                try:
+                    process.wait(timeout=STOPPING_S)  # left alone, Popen waits a quarter of a second after Ctrl-C
+                except subprocess.TimeoutExpired:
+                    process.kill()
                 raise
 
 

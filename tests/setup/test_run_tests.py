@@ -12,31 +12,35 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts/run_tests.py"
 
 @pytest.fixture
 def run(tmp_path):
-    def run_tests(code, **environment):
+    def run_tests(code, *options, **environment):
         (tmp_path / "test_one.py").write_text(code)
-        command = [sys.executable, SCRIPT, tmp_path / "test_one.py", "-n0", "-p", "no:cacheprovider"]
+        command = [sys.executable, SCRIPT, tmp_path / "test_one.py", "-n0", "-p", "no:cacheprovider", *options]
         environment = os.environ | {"PYTEST_ADDOPTS": ""} | environment
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
     return run_tests
 
 
-def test_library_and_graph_are_summed_up(run):
-    result = run(
-        "import pytest\n"
-        "def test_a(): pass\n"
-        "@pytest.mark.ros\n"
-        "def test_b(): pass\n"
-        "def test_c(): pytest.skip('no reason')\n"
-    )
+MIXED = """
+import pytest
+def test_a(): raise ValueError
+@pytest.mark.ros
+def test_b(): pass
+@pytest.mark.slow
+def test_c(): pytest.skip("no reason")
+"""
+
+
+def test_library_and_graph_are_summed_up_and_a_failure_in_one_decides(run):
+    result = run(MIXED)
+    assert result.returncode == 1, result.stdout
+    assert result.stdout.splitlines()[-1] == "keygrasp: 1 passed, 1 failed, 1 skipped"
+
+
+def test_markers_narrow_both_runs_down(run):
+    result = run(MIXED, "-m", "slow or ros")
     assert result.returncode == 0, result.stdout
-    assert result.stdout.splitlines()[-1] == "keygrasp: 2 passed, 0 failed, 1 skipped"
-
-
-def test_failure_in_the_first_run_decides_the_status(run):
-    result = run("import pytest\ndef test_a(): raise ValueError\n@pytest.mark.ros\ndef test_b(): pass\n")
-    assert result.returncode == 1
-    assert result.stdout.splitlines()[-1] == "keygrasp: 1 passed, 1 failed, 0 skipped"
+    assert result.stdout.splitlines()[-1] == "keygrasp: 1 passed, 0 failed, 1 skipped"
 
 
 def test_no_test_at_all_is_a_failure(run):

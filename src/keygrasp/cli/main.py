@@ -40,7 +40,7 @@ class Command:
 
 
 COMMANDS = {
-    "pick": Command("keygrasp.cli.pick:run", "pick one object of yours (OBJ, STL, PLY) in simulation, with pictures"),
+    "pick": Command("keygrasp.cli.pick:run", "pick an object of yours (OBJ, STL, PLY) in simulation, drawn"),
     "trials": Command("keygrasp.cli.trials:run", "try planners on many objects in simulation, with a report"),
     "report": Command("keygrasp.cli.report:run", "write the report of earlier trials again"),
     "objects": Command("keygrasp.cli.objects:run", "list, show and check objects and databases"),
