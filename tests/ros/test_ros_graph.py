@@ -62,9 +62,9 @@ def slow(graph):
 @pytest.fixture(scope="module")
 def pair(graph):
     """A depth image and its camera_info, as the graph's camera publishes them."""
-    feed = CameraFeed(graph.node)
-    wait_until(lambda: feed.latest is not None, "no image", 20.0, never)
-    return feed.latest
+    with CameraFeed(graph.node) as feed:
+        wait_until(lambda: feed.latest is not None, "no image", 20.0, never)
+        return feed.latest
 
 
 def test_a_pick_from_image_to_lift(graph):

@@ -3,12 +3,14 @@
 import importlib.util
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from keygrasp_ros.graph import default_params, nodes_for
 from keygrasp_ros.isolation import free_domain
+from keygrasp_ros.waiting import wait_until
+from ros_processes import children_of, is_ready_for_signals
 
 pytestmark = pytest.mark.ros
 LAUNCH = Path(__file__).parents[2] / "launch"
@@ -51,16 +53,9 @@ def launch(run, monkeypatch, tmp_path):
     return start
 
 
-def children_of(pid):
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line) for line in listed.stdout.split()]
-
-
 @needs_launch
 @pytest.mark.parametrize("planner", ["refined", "geometric"])
 def test_the_launch_file_starts_the_nodes_of_the_list(planner):
-    from keygrasp_ros.graph import default_params, nodes_for
-
     from launch import LaunchContext
 
     context = LaunchContext()
@@ -79,7 +74,6 @@ def test_launch_files_describe_themselves(name):
 @pytest.mark.slow
 def test_a_launched_graph_picks_and_ctrl_c_ends_all_of_it(launch, tmp_path):
     from keygrasp_ros.client import PickClient
-    from keygrasp_ros.graph import nodes_for
 
     params = tmp_path / "quick.yaml"
     params.write_text("/**/sim_robot:\n  ros__parameters:\n    robot: gripper\n")
@@ -101,13 +95,15 @@ def test_a_launched_graph_picks_and_ctrl_c_ends_all_of_it(launch, tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_while_the_nodes_still_start_ends_them(launch):
     child = launch("sim", "planner:=geometric")
-    for line in child.stdout:
-        if "pick_server" in line and "started" in line:
-            break
+    count = len(nodes_for("geometric"))
+    wait_until(lambda: len(children_of(child.pid)) == count, "the nodes were not started", 60.0, lambda: False)
+    for pid in children_of(child.pid):
+        wait_until(lambda pid=pid: is_ready_for_signals(pid), "no handler", 20.0, lambda: False)
     os.killpg(child.pid, signal.SIGINT)
     output, _ = child.communicate(timeout=30)
     assert child.returncode == 0, output
     assert "Traceback" not in output
+    assert output.count("process has finished cleanly") == count, output
 
 
 @needs_launch

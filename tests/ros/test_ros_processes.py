@@ -1,11 +1,8 @@
 """Starting and ending the graph: exit codes, no traceback, no orphan, faults named in one line."""
 
-import os
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from keygrasp_interfaces.msg import TrialOutcome
@@ -15,30 +12,11 @@ from keygrasp_ros.isolation import free_domain, isolated_environment
 from keygrasp_ros.processes import NodeProcesses
 from keygrasp_ros.up import ros_arguments
 from keygrasp_ros.waiting import wait_until
+from ros_processes import alive, children_of, is_ready_for_signals
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 UP = [sys.executable, "-m", "keygrasp_ros.up", "sim", "--planner", "geometric"]
 QUICK = ["--ros-args", "-p", "sim_robot:robot:=gripper"]
-
-
-def children_of(pid):
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line) for line in listed.stdout.split()]
-
-
-def alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return not status.startswith("Z")
-
-
-def is_ready_for_signals(pid):
-    """Whether our handlers are set: before, Python itself catches SIGINT, but not SIGTERM."""
-    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return bool(int(status["SigCgt"], 16) & 1 << (signal.SIGTERM - 1))
 
 
 def running(child):
@@ -111,7 +89,7 @@ def test_a_robot_that_dies_during_a_pick_ends_it_and_comes_back(domain, tmp_path
         robot = [spec for spec in specs if spec.name == "sim_robot"]
         again = ros_arguments(specs, "geometric", default_params(), given[:2])
         with NodeProcesses(robot, again, log=tmp_path / "log2"):
-            wait_until(lambda: client.node.count_publishers("joint_states") > 0, "no robot", 60.0, lambda: False)
+            client.wait_ready(60.0)
             assert client.pick().result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED)
 
 

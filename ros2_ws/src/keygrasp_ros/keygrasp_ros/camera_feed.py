@@ -1,13 +1,19 @@
-"""Depth images paired with their camera models, from any camera."""
+"""Depth images paired with their camera models, from any camera, while somebody needs them.
+
+Taking each image of a running camera costs several percent of a core, so a feed is opened only for as long as it is
+used.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from types import TracebackType
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import CameraInfo, Image
 
 from keygrasp_ros.topics import DEPTH, DEPTH_INFO
@@ -18,7 +24,7 @@ _KEPT = 8
 
 
 class CameraFeed:
-    """Pairs images and camera_infos by stamp; keeps the newest pair.
+    """Pairs images and camera_infos by stamp; keeps the newest pair. It is closed at first.
 
     Args:
         node: Node that subscribes.
@@ -26,20 +32,53 @@ class CameraFeed:
     """
 
     def __init__(self, node: Node, on_pair: Callable[[Image, CameraInfo], None] | None = None) -> None:
+        self._node, self._on_pair = node, on_pair
         self._lock = threading.Lock()
-        self._waiting: tuple[OrderedDict[tuple[int, int], object], ...] = (OrderedDict(), OrderedDict())
-        self._on_pair = on_pair
-        self._latest: Pair | None = None
-        self._counts = [0, 0]
+        self._subscriptions: list[Subscription] = []
+        self._forget()
+
+    def __enter__(self) -> CameraFeed:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Begin to listen, with no memory of what came before; nothing happens where the feed is open."""
+        if self._subscriptions:
+            return
+        self._forget()
         group = ReentrantCallbackGroup()
-        for side, topic in enumerate((DEPTH, DEPTH_INFO)):
-            node.create_subscription(
+        self._subscriptions = [
+            self._node.create_subscription(
                 topic.type,
                 topic.name,
                 lambda message, side=side: self._take(side, message),
                 topic.qos,
                 callback_group=group,
             )
+            for side, topic in enumerate((DEPTH, DEPTH_INFO))
+        ]
+
+    def close(self) -> None:
+        """Stop listening; the newest pair stays."""
+        subscriptions, self._subscriptions = self._subscriptions, []
+        for subscription in subscriptions:
+            self._node.destroy_subscription(subscription)
+
+    @property
+    def has_camera(self) -> bool:
+        """Whether somebody offers both topics."""
+        return all(self._node.count_publishers(topic.name) > 0 for topic in (DEPTH, DEPTH_INFO))
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._waiting: tuple[OrderedDict[tuple[int, int], object], ...] = (OrderedDict(), OrderedDict())
+            self._latest: Pair | None = None
+            self._counts = [0, 0]
 
     @property
     def latest(self) -> Pair | None:

@@ -21,6 +21,8 @@ from keygrasp_ros.waiting import CancelledError, wait_for, wait_until
 Cancelled = Callable[[], bool]
 #: Seconds that a robot has to stop after a cancel.
 STOP_SECONDS = 2.0
+#: From when a server is seen until it is sure to see us as well.
+_ACQUAINTED_SECONDS = 0.5
 
 
 class PickSteps:
@@ -45,12 +47,14 @@ class PickSteps:
         needed = (EXTRACT, GENERATE, REFINE) if self.refines else (EXTRACT, GENERATE)
         self._clients = {end.name: node.create_client(end.type, end.name, callback_group=group) for end in needed}
         self._robot = ActionClient(node, EXECUTE.type, EXECUTE.name, callback_group=group)
+        self._servers: dict[str, Callable[[], bool]] = {n: c.service_is_ready for n, c in self._clients.items()}
+        self._servers[EXECUTE.name] = self._robot.server_is_ready
+        self._seen: dict[str, float] = {}
 
     def missing(self) -> list[str]:
         """What a pick needs and nobody offers yet: the camera, services, the robot."""
-        missing = [] if self._feed.latest is not None else [self._feed.complaint()]
-        missing += [f"'{name}'" for name, client in self._clients.items() if not client.service_is_ready()]
-        return missing if self._robot.server_is_ready() else [*missing, f"'{EXECUTE.name}'"]
+        missing = [] if self._feed.has_camera else ["a camera"]
+        return missing + [f"'{name}'" for name in self._servers if not self._is_here(name)]
 
     def look(self, cancelled: Cancelled) -> Pair:
         """An image taken after now (less ``max_image_age``), with its camera model.
@@ -64,14 +68,15 @@ class PickSteps:
             pair = self._feed.latest
             return pair is not None and seconds_of(pair[0].header.stamp) >= oldest
 
-        try:
-            wait_until(new, "no new image", self._image_seconds, cancelled)
-        except RobotError as error:
-            raise RobotError(
-                f"{self._feed.complaint()} within {self._image_seconds:g} s",
-                "Is the camera running, and its clock right?",
-            ) from error
-        pair = self._feed.latest
+        with self._feed:
+            try:
+                wait_until(new, "no new image", self._image_seconds, cancelled)
+            except RobotError as error:
+                raise RobotError(
+                    f"{self._feed.complaint()} within {self._image_seconds:g} s",
+                    "Is the camera running, and its clock right?",
+                ) from error
+            pair = self._feed.latest
         if pair is None:
             raise RobotError("the camera's image vanished")
         return pair
@@ -102,7 +107,7 @@ class PickSteps:
         Raises:
             RobotError: If the robot does not answer, or vanishes on the way.
         """
-        wait_until(self._robot.server_is_ready, f"no robot offers '{EXECUTE.name}'", self._service_seconds, cancelled)
+        self._wait_for(EXECUTE, "no robot offers", cancelled)
         goal = EXECUTE.type.Goal(header=plan.header, grasp=plan.grasp, place=place_at is not None)
         if place_at is not None:
             goal.place_at = place_at
@@ -130,10 +135,25 @@ class PickSteps:
             raise RobotError(f"the robot refused the grasp: {answer.result.outcome.message}")
         return answer.result.outcome
 
+    def _wait_for(self, endpoint: Endpoint, complaint: str, cancelled: Cancelled) -> None:
+        text = f"{complaint} '{endpoint.name}'"
+        wait_until(lambda: self._is_here(endpoint.name), text, self._service_seconds, cancelled)
+
+    def _is_here(self, name: str) -> bool:
+        """Whether a server is there, and has been for long enough to know of us.
+
+        Discovery is one-sided at first: a server that hears a request from whom it does not know yet loses its answer.
+        """
+        if not self._servers[name]():
+            self._seen.pop(name, None)
+            return False
+        now = time.monotonic()
+        return now - self._seen.setdefault(name, now) >= _ACQUAINTED_SECONDS
+
     def _call(self, endpoint: Endpoint, request: Any, cancelled: Cancelled) -> Any:
         client = self._clients[endpoint.name]
         start = time.monotonic()
-        wait_until(client.service_is_ready, f"nobody offers '{endpoint.name}'", self._service_seconds, cancelled)
+        self._wait_for(endpoint, "nobody offers", cancelled)
         left = max(0.1, self._service_seconds - (time.monotonic() - start))
         future = client.call_async(request)
         try:

@@ -8,7 +8,7 @@ from keygrasp.objects import Rule, Source
 from keygrasp_ros.parameters import SEED, WORKSPACE_FRAME, Parameter
 
 #: Between two publications of the arm's state while it stands.
-IDLE_STATE_SECONDS = 0.5
+IDLE_STATE_SECONDS = 1.0
 
 PARAMETERS = (
     WORKSPACE_FRAME,
@@ -20,7 +20,7 @@ PARAMETERS = (
     Parameter("camera.frame", "camera_depth_optical_frame", "Optical frame of the depth camera."),
     Parameter("camera.rate", 5.0, "Depth images a second while the arm stands.", 0.1, 60.0),
     Parameter(
-        "state_rate", 20.0, "Joint states and transforms a second while it moves; two while it stands.", 1.0, 240.0
+        "state_rate", 20.0, "Joint states and transforms a second while it moves; one while it stands.", 1.0, 240.0
     ),
     Parameter("observer", True, "Whether a picture of the arm is rendered at the end of each lift."),
     Parameter(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from std_msgs.msg import Header, String
 from tf2_msgs.msg import TFMessage
@@ -24,6 +25,7 @@ _OBSERVER_SIZE = (480, 360)
 
 #: Where the observer stands: before the table's corner, close enough to see the grasp.
 _OBSERVER = look_at((0.48, -0.52, 0.42), (-0.06, 0.0, 0.16))
+_IMAGES = (DEPTH, DEPTH_INFO)
 _PUBLISHED = (DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC)
 
 
@@ -34,17 +36,27 @@ class SimPublisher:
         node: Node that publishes.
         read: Reads the node's parameters.
         scene: What is shown.
+        on_viewers: Called when somebody begins or ceases to take images; see :attr:`has_viewers`.
     """
 
-    def __init__(self, node: Node, read: Callable[[str], Any], scene: SimScene) -> None:
+    def __init__(self, node: Node, read: Callable[[str], Any], scene: SimScene, on_viewers: Callable[[], None]) -> None:
         self._node, self._scene = node, scene
         self._workspace: str = read("workspace_frame")
         self._camera: str = read("camera.frame")
         self._period = 1.0 / read("state_rate")
         self._last_state = 0.0
         self._pace: tuple[float, float] | None = None
-        self._publishers = {t.name: node.create_publisher(t.type, t.name, t.qos) for t in _PUBLISHED}
+        events = PublisherEventCallbacks(matched=lambda _: on_viewers())
+        self._publishers = {
+            t.name: node.create_publisher(t.type, t.name, t.qos, event_callbacks=events if t in _IMAGES else None)
+            for t in _PUBLISHED
+        }
         self._state: RobotState | None = None
+
+    @property
+    def has_viewers(self) -> bool:
+        """Whether anybody takes images."""
+        return any(self._publishers[topic.name].get_subscription_count() for topic in _IMAGES)
 
     def publish_fixed(self) -> None:
         """What stays as it is until the next load; ``/tf_static`` in one message, as a late listener gets the last."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
@@ -32,20 +33,28 @@ class KeypointExtractor(Node):
         read = reader(self, PARAMETERS)
         self._monitor = Monitor(self)
         self._perceiver = Perceiver(self, read)
-        self._scene = self.create_publisher(SCENE.type, SCENE.name, SCENE.qos)
-        self._markers = self.create_publisher(KEYPOINT_MARKERS.type, KEYPOINT_MARKERS.name, KEYPOINT_MARKERS.qos)
+        self._feed = CameraFeed(self, self._watch)
+        self._live: bool = read("live")
+        events = PublisherEventCallbacks(matched=self._follow_listeners)
+        self._scene, self._markers = (
+            self.create_publisher(topic.type, topic.name, topic.qos, event_callbacks=events)
+            for topic in (SCENE, KEYPOINT_MARKERS)
+        )
         self.create_service(EXTRACT.type, EXTRACT.name, self._answer, callback_group=ReentrantCallbackGroup())
-        if read("live"):
-            self._feed = CameraFeed(self, self._watch)
 
     def _answer(self, request: EXTRACT.type.Request, response: EXTRACT.type.Response) -> EXTRACT.type.Response:
         with answering(response, self._monitor):
             response.scene = self._look(request.depth, request.camera_info)
         return response
 
+    def _follow_listeners(self, _: object) -> None:
+        """Watch the camera as long as somebody watches the results."""
+        if self._live and (self._scene.get_subscription_count() or self._markers.get_subscription_count()):
+            self._feed.open()
+        else:
+            self._feed.close()
+
     def _watch(self, image: Image, info: CameraInfo) -> None:
-        if not (self._scene.get_subscription_count() or self._markers.get_subscription_count()):
-            return
         try:
             with self._monitor.timed():
                 self._look(image, info)

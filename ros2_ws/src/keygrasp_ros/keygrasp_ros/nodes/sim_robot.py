@@ -66,7 +66,7 @@ class SimRobot(LifecycleNode):
             name = self._read("object") or split("test")[0]
             self._scene = SimScene(self._read("robot"), full_motion=self._read("full_motion"))
             self._scene.load(name, self._read("rule"), self._read("seed"), self._read("source"))
-            self._publisher = SimPublisher(self, self._read, self._scene)
+            self._publisher = SimPublisher(self, self._read, self._scene, self._follow_viewers)
         except Exception as error:  # rclpy would swallow it without a word
             self.get_logger().error(f"can't configure: {error}")
             return TransitionCallbackReturn.FAILURE
@@ -80,6 +80,7 @@ class SimRobot(LifecycleNode):
             self.create_timer(1.0 / self._read("camera.rate"), self._when_idle(self._publisher.publish_image), group),
             self.create_timer(IDLE_STATE_SECONDS, self._when_idle(self._publisher.publish_state), group),
         ]
+        self._follow_viewers()
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -106,6 +107,18 @@ class SimRobot(LifecycleNode):
         timers, self._timers = self._timers, []
         for timer in timers:
             self.destroy_timer(timer)
+
+    def _follow_viewers(self) -> None:
+        """Send images while anybody takes them, the first at once."""
+        if self._publisher is None or not self._timers:
+            return
+        camera, _ = self._timers
+        if not self._publisher.has_viewers:
+            camera.cancel()
+            return
+        if camera.is_canceled():
+            camera.reset()
+        self._when_idle(self._publisher.publish_image)()
 
     def _when_idle(self, publish: Any) -> Any:
         """A timer's callback that leaves the world alone while somebody else uses it."""
