@@ -57,10 +57,15 @@ def gripper_links(spec: GripperSpec, *, palm_mass: float) -> str:
     return "\n".join(parts)
 
 
+def robot_cache() -> Path:
+    """Folder in the user's cache for what describes robots."""
+    root = Path(os.environ.get("KEYGRASP_CACHE") or Path.home() / ".cache" / "keygrasp")
+    return root / "robots"
+
+
 def cached_urdf(name: str, text: str) -> Path:
     """Path of a file in the user's cache that holds ``text``; written once, whole, safe under parallel processes."""
-    root = Path(os.environ.get("KEYGRASP_CACHE") or Path.home() / ".cache" / "keygrasp")
-    path = root / "robots" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.urdf"
+    path = robot_cache() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.urdf"
     if not path.exists():
         write_text(path, text)
     return path

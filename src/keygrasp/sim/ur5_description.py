@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape
 
 from keygrasp.errors import MissingExtraError, RobotError
 from keygrasp.scene import GripperSpec
-from keygrasp.sim.fingers import PALM_HEIGHT, box_link, cached_urdf, gripper_links
+from keygrasp.sim.fingers import PALM_HEIGHT, box_link, cached_urdf, gripper_links, robot_cache
+from keygrasp.sim.ur5_look import with_coarse_look
 
 _PACKAGE = "example-robot-data"
 _URDF = "ur_description/urdf/ur5_robot.urdf"
@@ -63,6 +64,8 @@ def ur5_urdf(spec: GripperSpec, *, pedestal: float, detailed: bool) -> Path:
     if not detailed:
         text = re.sub(r"meshes/ur5/visual/(\w+)\.dae", r"meshes/ur5/collision/\1.stl", text)
     text = text.replace(f"package://{_PACKAGE}", escape(str(folder)))
+    if not detailed:
+        text = with_coarse_look(text, robot_cache())
     column = (_MOUNT_SIDE, _MOUNT_SIDE, MOUNT_LENGTH)
     stand = (
         '<link name="pedestal"><inertial><mass value="1"/>'
