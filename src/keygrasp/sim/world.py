@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 TABLE_HALF = (0.6, 0.6)
 _TABLE_THICKNESS = 0.03
 _GRAVITY = 9.81
+#: Height above the table in metres at which an object touches nothing.
+_AWAY = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,8 +288,13 @@ class World:
         """
         if snapshot.bodies != self.bullet.getNumBodies(physicsClientId=self.client):
             raise InputError("bodies were added or removed since the snapshot", "Save a new one after adding objects")
-        # Contacts are saved with the state: robots must leave first, or theirs would outlive the jump.
+        # Contacts are saved with the state, and Bullet remembers for each touching pair where its last search for the
+        # closest points ended: robots and objects must part from everything first, or that would outlive the jump.
         self.park_robots()
+        for number, body in enumerate(self._objects):
+            self.bullet.resetBasePositionAndOrientation(
+                body, (0.0, 0.0, _AWAY * (number + 1)), (0.0, 0.0, 0.0, 1.0), physicsClientId=self.client
+            )
         self.bullet.performCollisionDetection(physicsClientId=self.client)
         try:
             self.bullet.restoreState(stateId=snapshot.state, physicsClientId=self.client)
