@@ -9,14 +9,19 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from keygrasp.errors import InputError
 from keygrasp.grasps import footprint_clear, grasp_array, grasps_from_array, random_feasible
 from keygrasp.perception import Perceived
-from keygrasp.refine.actions import ActionSet
-from keygrasp.refine.values import Evaluator, Weights, greedy_rollout
+from keygrasp.refine.actions import EXECUTE, ActionSet
+from keygrasp.refine.values import Evaluator, Rollout, Weights, greedy_rollout
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp
 
+#: Errors of execution, as (x, y, z, yaw, width): KG-1's standard deviations, each axis both ways, times √3 so that
+#: the points have the errors' variance in every axis.
+_ERRORS = torch.tensor([0.002, 0.002, 0.001, 0.0524, 0.0]) * 3**0.5
+_NEIGHBOURS = torch.cat([torch.diag(_ERRORS)[:4], -torch.diag(_ERRORS)[:4]])
 #: Weights that ship with the project.
 DEFAULT_WEIGHTS = "refiner.safetensors"
 
@@ -29,6 +34,8 @@ class RefinerConfig:
         random_starts: Random feasible grasps that are scored beside the generator's candidates.
         refined_starts: How many of the best-scored starts are refined step by step.
         max_steps: Most moves of one refinement.
+        finalists: How many of the best grasps found are compared by their mean success under small errors of
+            execution; the most robust is chosen (1: the highest value wins, however narrow its peak).
         threshold: Success probability under which the answer is "no grasp" (0 answers always).
         actions: Step sizes and bounds of the moves.
     """
@@ -36,12 +43,13 @@ class RefinerConfig:
     random_starts: int = 96
     refined_starts: int = 8
     max_steps: int = 8
+    finalists: int = 6
     threshold: float = 0.0
     actions: ActionSet = field(default_factory=ActionSet)
 
     def __post_init__(self) -> None:
-        if self.random_starts < 0 or self.refined_starts < 1 or self.max_steps < 0:
-            raise InputError("refiner: random_starts ≥ 0, refined_starts ≥ 1 and max_steps ≥ 0 are needed")
+        if self.random_starts < 0 or min(self.refined_starts, self.finalists) < 1 or self.max_steps < 0:
+            raise InputError("refiner: random_starts, max_steps ≥ 0 and refined_starts, finalists ≥ 1 are needed")
         if not 0 <= self.threshold < 1:
             raise InputError(f"refiner: threshold is a probability in [0, 1), not {self.threshold}")
 
@@ -86,12 +94,12 @@ class Refiner:
         order = np.argsort(-evaluator.execute_logits(starts), kind="stable")
         starts = starts[order]
         rollout = greedy_rollout(evaluator, starts[: config.refined_starts], config.actions, config.max_steps)
-        found = _best_clear(rollout.visited.numpy(), rollout.execute.numpy(), perceived, gripper)
-        if found is None:
+        finalists = _best_clear(rollout, perceived, gripper, config.finalists)
+        if not finalists:
             return GraspPlan(None, reason="every refined grasp would collide", evaluations=evaluator.evaluations)
-        step, start = found
-        logit = float(rollout.execute[step, start])
-        probability = self.weights.calibration.probability(logit)
+        logits = [_robust_logit(evaluator, rollout.visited[step, start]) for step, start in finalists]
+        step, start = finalists[int(np.argmax(logits))]
+        probability = self.weights.calibration.probability(max(logits))
         return self._answer(rollout.visited[: step + 1, start].numpy(), probability, starts, evaluator.evaluations)
 
     def _answer(
@@ -110,18 +118,22 @@ class Refiner:
         )
 
 
-def _best_clear(
-    visited: NDArray[np.float32], execute: NDArray[np.float32], perceived: Perceived, gripper: GripperSpec
-) -> tuple[int, int] | None:
-    """(step, start) of the visited grasp with the highest value that doesn't collide, or ``None``."""
-    flat = visited.reshape(-1, visited.shape[-1]).astype(float)
-    clear = footprint_clear(perceived.height_map, flat, gripper).reshape(execute.shape)
-    values = np.where(clear, execute, -np.inf)
-    best = int(np.argmax(values))
-    if not np.isfinite(values.flat[best]):
-        return None
-    step, start = np.unravel_index(best, values.shape)
-    return int(step), int(start)
+def _best_clear(rollout: Rollout, perceived: Perceived, gripper: GripperSpec, count: int) -> list[tuple[int, int]]:
+    """(step, start) of the visited grasps with the highest values that don't collide, no grasp twice, best first."""
+    flat = rollout.visited.numpy().reshape(-1, 5).astype(float)
+    clear = footprint_clear(perceived.height_map, flat, gripper)
+    values = np.where(clear, rollout.execute.numpy().ravel(), -np.inf)
+    _, first = np.unique(flat, axis=0, return_index=True)
+    order = first[np.argsort(-values[first], kind="stable")][:count]
+    starts = rollout.visited.shape[1]
+    return [divmod(int(i), starts) for i in order if np.isfinite(values[i])]
+
+
+def _robust_logit(evaluator: Evaluator, grasp: Tensor) -> float:
+    """Logit of the mean success of a grasp (5,) and of its neighbours one standard error of execution away."""
+    around = grasp + torch.cat([torch.zeros(1, 5), _NEIGHBOURS])
+    mean = torch.sigmoid(evaluator.logits(around)[:, EXECUTE]).mean().clamp(1e-6, 1 - 1e-6)
+    return float(torch.logit(mean))
 
 
 def _without_repeats(path: NDArray[np.float32]) -> NDArray[np.float64]:
