@@ -40,7 +40,7 @@ class RefinerConfig:
         actions: Step sizes and bounds of the moves.
     """
 
-    random_starts: int = 96
+    random_starts: int = 72
     refined_starts: int = 8
     max_steps: int = 8
     finalists: int = 6
@@ -97,9 +97,10 @@ class Refiner:
         finalists = _best_clear(rollout, perceived, gripper, config.finalists)
         if not finalists:
             return GraspPlan(None, reason="every refined grasp would collide", evaluations=evaluator.evaluations)
-        logits = [_robust_logit(evaluator, rollout.visited[step, start]) for step, start in finalists]
-        step, start = finalists[int(np.argmax(logits))]
-        probability = self.weights.calibration.probability(max(logits))
+        logits = _robust_logits(evaluator, torch.stack([rollout.visited[step, start] for step, start in finalists]))
+        best = int(logits.argmax())
+        step, start = finalists[best]
+        probability = self.weights.calibration.probability(float(logits[best]))
         return self._answer(rollout.visited[: step + 1, start].numpy(), probability, starts, evaluator.evaluations)
 
     def _answer(
@@ -129,11 +130,11 @@ def _best_clear(rollout: Rollout, perceived: Perceived, gripper: GripperSpec, co
     return [divmod(int(i), starts) for i in order if np.isfinite(values[i])]
 
 
-def _robust_logit(evaluator: Evaluator, grasp: Tensor) -> float:
-    """Logit of the mean success of a grasp (5,) and of its neighbours one standard error of execution away."""
-    around = grasp + torch.cat([torch.zeros(1, 5), _NEIGHBOURS])
-    mean = torch.sigmoid(evaluator.logits(around)[:, EXECUTE]).mean().clamp(1e-6, 1 - 1e-6)
-    return float(torch.logit(mean))
+def _robust_logits(evaluator: Evaluator, grasps: Tensor) -> Tensor:
+    """Logits (n,) of the mean success of grasps (n, 5) and of their neighbours one error of execution away."""
+    around = grasps[:, None] + torch.cat([torch.zeros(1, 5), _NEIGHBOURS])
+    values = torch.sigmoid(evaluator.logits(around.reshape(-1, 5))[:, EXECUTE])
+    return torch.logit(values.reshape(len(grasps), -1).mean(dim=1).clamp(1e-6, 1 - 1e-6))
 
 
 def _without_repeats(path: NDArray[np.float32]) -> NDArray[np.float64]:
