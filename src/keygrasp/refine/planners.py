@@ -22,11 +22,40 @@ from keygrasp.perception import Perceived, perceive
 from keygrasp.refine.actions import ActionSet
 from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
 from keygrasp.refine.values import Evaluator, Weights
-from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView
+from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp
 
 Array = NDArray[np.float64]
-#: Search on one perceived object: (perceived, segment, gripper, rng, attempts) → plan.
-Search = Callable[[Perceived, int, GripperSpec, np.random.Generator, tuple[Attempt, ...]], GraspPlan]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a search is asked for.
+
+    Attributes:
+        perceived: The image, perceived.
+        segment: Index of the object in it.
+        gripper: Who will execute.
+        rng: Source of all randomness.
+        attempts: Earlier executions on this object.
+    """
+
+    perceived: Perceived
+    segment: int
+    gripper: GripperSpec
+    rng: np.random.Generator
+    attempts: tuple[Attempt, ...]
+
+    def evaluator(self, weights: Weights) -> Evaluator:
+        """Scores grasps on the object."""
+        return Evaluator(weights.network, self.perceived, self.segment, self.gripper, self.attempts)
+
+    def draw(self, count: int) -> Array:
+        """Random feasible grasps (n ≤ count, 5)."""
+        return random_feasible(self.perceived, self.segment, self.gripper, self.rng, count)
+
+
+#: Searches one perceived object for a grasp.
+Search = Callable[[Request], GraspPlan]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +80,7 @@ class NetworkPlanner:
         if not perceived.segments:
             plan = GraspPlan(None, reason="nothing stands on the table")
         else:
-            plan = self.search(perceived, 0, gripper, rng, attempts)
+            plan = self.search(Request(perceived, 0, gripper, rng, attempts))
         timings = {
             "perceive": (perceived_at - begin) * 1e3,
             "search": (time.perf_counter() - perceived_at) * 1e3,
@@ -90,15 +119,9 @@ def build(name: str, **options: Any) -> NetworkPlanner:
 def _refined(weights: Weights, **options: Any) -> Search:
     refiner, generator = Refiner(weights, RefinerConfig(**options)), GraspGenerator()
 
-    def search(
-        perceived: Perceived,
-        segment: int,
-        gripper: GripperSpec,
-        rng: np.random.Generator,
-        attempts: tuple[Attempt, ...],
-    ) -> GraspPlan:
-        generated = generator.generate(perceived, segment, gripper)
-        plan = refiner.refine(perceived, segment, generated.candidates, gripper, rng=rng, attempts=attempts)
+    def search(request: Request) -> GraspPlan:
+        generated = generator.generate(request.perceived, request.segment, request.gripper)
+        plan = _refine(refiner, request, generated.candidates)
         return replace(plan, rejections=generated.rejections)
 
     return search
@@ -108,34 +131,30 @@ def _climb(weights: Weights, max_steps: int = 10) -> Search:
     refiner = Refiner(weights, RefinerConfig(random_starts=0, refined_starts=1, max_steps=max_steps))
     generator = GraspGenerator()
 
-    def search(
-        perceived: Perceived,
-        segment: int,
-        gripper: GripperSpec,
-        rng: np.random.Generator,
-        attempts: tuple[Attempt, ...],
-    ) -> GraspPlan:
-        generated = generator.generate(perceived, segment, gripper)
-        if not generated.candidates:
-            return generated
-        best = generated.candidates[:1]
-        return refiner.refine(perceived, segment, best, gripper, rng=rng, attempts=attempts)
+    def search(request: Request) -> GraspPlan:
+        generated = generator.generate(request.perceived, request.segment, request.gripper)
+        return _refine(refiner, request, generated.candidates[:1]) if generated.candidates else generated
 
     return search
 
 
+def _refine(refiner: Refiner, request: Request, candidates: tuple[PlanarGrasp, ...]) -> GraspPlan:
+    return refiner.refine(
+        request.perceived,
+        request.segment,
+        candidates,
+        request.gripper,
+        rng=request.rng,
+        attempts=request.attempts,
+    )
+
+
 def _argmax(weights: Weights, evaluations: int = 400) -> Search:
-    def search(
-        perceived: Perceived,
-        segment: int,
-        gripper: GripperSpec,
-        rng: np.random.Generator,
-        attempts: tuple[Attempt, ...],
-    ) -> GraspPlan:
-        drawn = random_feasible(perceived, segment, gripper, rng, evaluations)
+    def search(request: Request) -> GraspPlan:
+        drawn = request.draw(evaluations)
         if len(drawn) == 0:
             return GraspPlan(None, reason="no feasible grasp was drawn")
-        evaluator = Evaluator(weights.network, perceived, segment, gripper, attempts)
+        evaluator = request.evaluator(weights)
         return _best(evaluator, drawn, evaluator.execute_logits(drawn), weights)
 
     return search
@@ -144,22 +163,16 @@ def _argmax(weights: Weights, evaluations: int = 400) -> Search:
 def _cem(weights: Weights, evaluations: int = 400, rounds: int = 4, elite: float = 0.2) -> Search:
     """Cross-entropy method with a full-covariance Gaussian, the budget split evenly over the rounds."""
 
-    def search(
-        perceived: Perceived,
-        segment: int,
-        gripper: GripperSpec,
-        rng: np.random.Generator,
-        attempts: tuple[Attempt, ...],
-    ) -> GraspPlan:
+    def search(request: Request) -> GraspPlan:
         batch = evaluations // rounds
-        drawn = random_feasible(perceived, segment, gripper, rng, batch)
+        drawn = request.draw(batch)
         if len(drawn) == 0:
             return GraspPlan(None, reason="no feasible grasp was drawn")
-        evaluator = Evaluator(weights.network, perceived, segment, gripper, attempts)
+        evaluator = request.evaluator(weights)
         values = evaluator.execute_logits(drawn)
         for _ in range(rounds - 1):
-            resampled = _resample(drawn, values, max(6, round(elite * batch)), batch, gripper, rng)
-            resampled = resampled[footprint_clear(perceived.height_map, resampled, gripper)]
+            resampled = _resample(drawn, values, max(6, round(elite * batch)), batch, request)
+            resampled = resampled[footprint_clear(request.perceived.height_map, resampled, request.gripper)]
             drawn = np.concatenate([drawn, resampled])
             values = np.concatenate([values, evaluator.execute_logits(resampled)])
         return _best(evaluator, drawn, values, weights)
@@ -167,19 +180,17 @@ def _cem(weights: Weights, evaluations: int = 400, rounds: int = 4, elite: float
     return search
 
 
-def _resample(
-    grasps: Array, values: Array, elites: int, count: int, gripper: GripperSpec, rng: np.random.Generator
-) -> Array:
+def _resample(grasps: Array, values: Array, elites: int, count: int, request: Request) -> Array:
     """Draw ``count`` grasps from a Gaussian fitted to the best; yaw is taken relative to the best one's."""
     best = grasps[np.argsort(-values, kind="stable")[:elites]].copy()
     reference = best[0, 3]
     best[:, 3] = (best[:, 3] - reference + np.pi / 2) % np.pi - np.pi / 2
     spread = np.atleast_2d(np.cov(best.T)) if len(best) > 1 else np.zeros((5, 5))
     jitter = np.diag(np.square([0.002, 0.002, 0.002, 0.05, 0.002]))
-    drawn = rng.multivariate_normal(best.mean(axis=0), spread + jitter, size=count)
+    drawn = request.rng.multivariate_normal(best.mean(axis=0), spread + jitter, size=count)
     drawn[:, 3] = (drawn[:, 3] + reference + np.pi / 2) % np.pi - np.pi / 2
     drawn[:, 2] = np.clip(drawn[:, 2], ActionSet().bounds.lowest, ActionSet().bounds.highest)
-    drawn[:, 4] = np.clip(drawn[:, 4], gripper.min_opening, gripper.max_opening)
+    drawn[:, 4] = np.clip(drawn[:, 4], request.gripper.min_opening, request.gripper.max_opening)
     return np.asarray(drawn)
 
 

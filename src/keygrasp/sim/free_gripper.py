@@ -7,12 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from keygrasp.geometry.poses import Array
-from keygrasp.robots import CancelCheck, StageCallback
-from keygrasp.scene import GripperSpec, PlanarGrasp, TrialOutcome
+from keygrasp.scene import GripperSpec
 from keygrasp.sim.fingers import Fingers, cached_urdf, gripper_links, joint_indices
 from keygrasp.sim.motion import MotionProfile
-from keygrasp.sim.placing import place_stages
-from keygrasp.sim.stages import StepHook, Unreachable, execute_stages, unreachable_reason
+from keygrasp.sim.staged import StagedRobot
+from keygrasp.sim.stages import Unreachable
 from keygrasp.sim.world import TABLE_HALF, World
 
 _AXES = ("x", "y", "z", "yaw")
@@ -49,7 +48,7 @@ def free_gripper_urdf(spec: GripperSpec) -> str:
     )
 
 
-class FreeGripper:
+class FreeGripper(StagedRobot):
     """A floating parallel gripper in a world; implements :class:`keygrasp.robots.Robot`.
 
     Args:
@@ -64,37 +63,11 @@ class FreeGripper:
         self.world = world
         self.gripper = spec or GripperSpec()
         self.profile = profile or MotionProfile()
-        #: Called after each step of an execution, for pictures and recordings.
-        self.on_step: StepHook | None = None
         self.body = world.add_robot(cached_urdf("free-gripper", free_gripper_urdf(self.gripper)), self.park)
         index = joint_indices(world, self.body)
         self._joints = [index[axis] for axis in _AXES]
         self.fingers = Fingers(world, self.body, self.gripper)
         self.park()
-
-    def unreachable_reason(self, grasp: PlanarGrasp) -> str | None:
-        """Why it can't execute ``grasp``, or ``None`` if it can."""
-        return unreachable_reason(self, grasp, self.profile)
-
-    def execute(
-        self,
-        grasp: PlanarGrasp,
-        *,
-        on_stage: StageCallback | None = None,
-        cancelled: CancelCheck | None = None,
-    ) -> TrialOutcome:
-        """Execute a grasp; see :func:`keygrasp.sim.stages.execute_stages`."""
-        return execute_stages(self, grasp, self.profile, on_stage=on_stage, cancelled=cancelled, on_step=self.on_step)
-
-    def place(
-        self,
-        pose: PlanarGrasp,
-        *,
-        on_stage: StageCallback | None = None,
-        cancelled: CancelCheck | None = None,
-    ) -> TrialOutcome:
-        """Put down what it holds; see :func:`keygrasp.sim.placing.place_stages`."""
-        return place_stages(self, pose, self.profile, on_stage=on_stage, cancelled=cancelled, on_step=self.on_step)
 
     def park(self) -> None:
         """Open and go out of the camera's view at once."""

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from keygrasp.geometry.poses import Array, invert_pose, make_pose, rotation_from_quaternion
-from keygrasp.robots import CancelCheck, StageCallback
-from keygrasp.scene import GripperSpec, PlanarGrasp, Stage, TrialOutcome
+from keygrasp.robots import CancelCheck
+from keygrasp.scene import GripperSpec, Stage
 from keygrasp.sim.fingers import FINGER_JOINTS, Fingers, joint_indices
 from keygrasp.sim.motion import MotionProfile, trapezoid
-from keygrasp.sim.placing import place_stages
-from keygrasp.sim.stages import StepHook, Unreachable, execute_stages, unreachable_reason
+from keygrasp.sim.staged import StagedRobot
+from keygrasp.sim.stages import Unreachable
 from keygrasp.sim.ur5_description import tool_length, ur5_urdf
 from keygrasp.sim.ur5_kinematics import BASE_IN_BASE_LINK, forward, inverse
 from keygrasp.sim.world import World
@@ -43,7 +43,7 @@ _FREE_ACCELERATION = 4.0
 _APPROACH_HEIGHT = 0.08
 
 
-class UR5:
+class UR5(StagedRobot):
     """A simulated UR5 in a world; implements :class:`keygrasp.robots.Robot`.
 
     The arm follows the same tool path as the free gripper, in joint space, by position motors limited to the real
@@ -73,8 +73,6 @@ class UR5:
         self.gripper = spec or GripperSpec()
         self.profile = profile or MotionProfile()
         self.full_motion = full_motion
-        #: Called after each step of an execution, for pictures and recordings.
-        self.on_step: StepHook | None = None
         urdf = ur5_urdf(self.gripper, pedestal=BASE_POSITION[2], detailed=detailed)
         self.body = world.add_robot(urdf, self.park, BASE_POSITION)
         index = joint_indices(world, self.body)
@@ -95,30 +93,6 @@ class UR5:
     def joint_positions(self) -> Array:
         """Positions (8,) of :attr:`joint_names`: radians, and metres of each finger from the middle."""
         return np.concatenate([self._angles(), self.fingers.positions])
-
-    def unreachable_reason(self, grasp: PlanarGrasp) -> str | None:
-        """Why it can't execute ``grasp``, or ``None`` if it can."""
-        return unreachable_reason(self, grasp, self.profile)
-
-    def execute(
-        self,
-        grasp: PlanarGrasp,
-        *,
-        on_stage: StageCallback | None = None,
-        cancelled: CancelCheck | None = None,
-    ) -> TrialOutcome:
-        """Execute a grasp; see :func:`keygrasp.sim.stages.execute_stages`."""
-        return execute_stages(self, grasp, self.profile, on_stage=on_stage, cancelled=cancelled, on_step=self.on_step)
-
-    def place(
-        self,
-        pose: PlanarGrasp,
-        *,
-        on_stage: StageCallback | None = None,
-        cancelled: CancelCheck | None = None,
-    ) -> TrialOutcome:
-        """Put down what it holds; see :func:`keygrasp.sim.placing.place_stages`."""
-        return place_stages(self, pose, self.profile, on_stage=on_stage, cancelled=cancelled, on_step=self.on_step)
 
     def home(self, *, cancelled: CancelCheck | None = None) -> bool:
         """Move home, outside the camera's view, at half speed.
