@@ -128,7 +128,9 @@ def _refined(weights: Weights, **options: Any) -> Search:
 
 
 def _climb(weights: Weights, max_steps: int = 10) -> Search:
-    refiner = Refiner(weights, RefinerConfig(random_starts=0, refined_starts=1, max_steps=max_steps))
+    refiner = Refiner(
+        weights, RefinerConfig(random_starts=0, refined_starts=1, finalists=1, more_starts=0, max_steps=max_steps)
+    )
     generator = GraspGenerator()
 
     def search(request: Request) -> GraspPlan:

@@ -18,10 +18,13 @@ from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.values import Evaluator, Rollout, Weights, greedy_rollout
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp
 
+Array = NDArray[np.float64]
+
 #: Errors of execution, as (x, y, z, yaw, width): KG-1's standard deviations, each axis both ways, times √3 so that
 #: the points have the errors' variance in every axis.
 _ERRORS = torch.tensor([0.002, 0.002, 0.001, 0.0524, 0.0]) * 3**0.5
 _NEIGHBOURS = torch.cat([torch.diag(_ERRORS)[:4], -torch.diag(_ERRORS)[:4]])
+_ALL_COLLIDE = "every grasp that was found would collide"
 #: Weights that ship with the project.
 DEFAULT_WEIGHTS = "refiner.safetensors"
 
@@ -36,6 +39,8 @@ class RefinerConfig:
         max_steps: Most moves of one refinement.
         finalists: How many of the best grasps found are compared by their mean success under small errors of
             execution; the most robust is chosen (1: the highest value wins, however narrow its peak).
+        sure: Success probability under which the search goes on once with ``more_starts``.
+        more_starts: Random feasible grasps of that second look (0: there is none).
         threshold: Success probability under which the answer is "no grasp" (0 answers always).
         actions: Step sizes and bounds of the moves.
     """
@@ -44,14 +49,29 @@ class RefinerConfig:
     refined_starts: int = 8
     max_steps: int = 8
     finalists: int = 6
+    sure: float = 0.9
+    more_starts: int = 160
     threshold: float = 0.0
     actions: ActionSet = field(default_factory=ActionSet)
 
     def __post_init__(self) -> None:
-        if self.random_starts < 0 or min(self.refined_starts, self.finalists) < 1 or self.max_steps < 0:
+        if (
+            min(self.random_starts, self.more_starts) < 0
+            or min(self.refined_starts, self.finalists) < 1
+            or self.max_steps < 0
+        ):
             raise InputError("refiner: random_starts, max_steps ≥ 0 and refined_starts, finalists ≥ 1 are needed")
-        if not 0 <= self.threshold < 1:
-            raise InputError(f"refiner: threshold is a probability in [0, 1), not {self.threshold}")
+        if not (0 <= self.threshold < 1 and 0 <= self.sure <= 1):
+            raise InputError(f"refiner: threshold {self.threshold} and sure {self.sure} must be probabilities")
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a search found: the grasp's logit, the path (n, 5) that ends in it, and the starts (m, 5), best first."""
+
+    logit: float
+    path: NDArray[np.float32]
+    starts: Array
 
 
 class Refiner:
@@ -85,33 +105,44 @@ class Refiner:
             A plan whose ``path`` leads from the start to the grasp, with a calibrated ``success_probability``.
         """
         config = self.config
-        given = grasp_array(candidates)
-        drawn = random_feasible(perceived, segment_index, gripper, rng, config.random_starts)
-        starts = np.concatenate([given, drawn])
-        if len(starts) == 0:
-            return GraspPlan(None, reason="no start: nothing that the gripper can reach without a collision")
         evaluator = Evaluator(self.weights.network, perceived, segment_index, gripper, attempts)
-        order = np.argsort(-evaluator.execute_logits(starts), kind="stable")
-        starts = starts[order]
+        drawn = random_feasible(perceived, segment_index, gripper, rng, config.random_starts)
+        starts = np.concatenate([grasp_array(candidates), drawn])
+        found = self._search(evaluator, perceived, starts)
+        unsure = found is None or self.weights.calibration.probability(found.logit) < config.sure
+        if unsure and config.more_starts > 0:
+            drawn = random_feasible(perceived, segment_index, gripper, rng, config.more_starts)
+            second = self._search(evaluator, perceived, drawn)
+            if found is None or (second is not None and second.logit > found.logit):
+                found = second
+        if found is None:
+            reason = "no start without a collision was found" if len(starts) + len(drawn) == 0 else _ALL_COLLIDE
+            return GraspPlan(None, reason=reason, evaluations=evaluator.evaluations)
+        return self._answer(found, evaluator.evaluations)
+
+    def _search(self, evaluator: Evaluator, perceived: Perceived, starts: Array) -> _Found | None:
+        """Score starts (n, 5), refine the best, and choose the most robust of what was visited."""
+        config = self.config
+        if len(starts) == 0:
+            return None
+        starts = starts[np.argsort(-evaluator.execute_logits(starts), kind="stable")]
         rollout = greedy_rollout(evaluator, starts[: config.refined_starts], config.actions, config.max_steps)
-        finalists = _best_clear(rollout, perceived, gripper, config.finalists)
+        finalists = _best_clear(rollout, perceived, evaluator.gripper, config.finalists)
         if not finalists:
-            return GraspPlan(None, reason="every refined grasp would collide", evaluations=evaluator.evaluations)
+            return None
         logits = _robust_logits(evaluator, torch.stack([rollout.visited[step, start] for step, start in finalists]))
         best = int(logits.argmax())
         step, start = finalists[best]
-        probability = self.weights.calibration.probability(float(logits[best]))
-        return self._answer(rollout.visited[: step + 1, start].numpy(), probability, starts, evaluator.evaluations)
+        return _Found(float(logits[best]), rollout.visited[: step + 1, start].numpy(), starts)
 
-    def _answer(
-        self, path: NDArray[np.float32], probability: float, starts: NDArray[np.float64], evaluations: int
-    ) -> GraspPlan:
-        poses = grasps_from_array(_without_repeats(path))
+    def _answer(self, found: _Found, evaluations: int) -> GraspPlan:
+        probability = self.weights.calibration.probability(found.logit)
+        poses = grasps_from_array(_without_repeats(found.path))
         grasp = poses[-1].replace(score=probability)
         refused = probability < self.config.threshold
         return GraspPlan(
             grasp=None if refused else grasp,
-            candidates=tuple(grasps_from_array(starts[:16])),
+            candidates=tuple(grasps_from_array(found.starts[:16])),
             reason=f"best success probability {probability:.2f} is below {self.config.threshold}" if refused else "",
             path=(*poses[:-1], grasp),
             success_probability=probability,
@@ -137,7 +168,7 @@ def _robust_logits(evaluator: Evaluator, grasps: Tensor) -> Tensor:
     return torch.logit(values.reshape(len(grasps), -1).mean(dim=1).clamp(1e-6, 1 - 1e-6))
 
 
-def _without_repeats(path: NDArray[np.float32]) -> NDArray[np.float64]:
+def _without_repeats(path: NDArray[np.float32]) -> Array:
     """Drop poses equal to the one before (a start that had stopped)."""
     keep = np.ones(len(path), dtype=bool)
     keep[1:] = np.any(path[1:] != path[:-1], axis=1)
