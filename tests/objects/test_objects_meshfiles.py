@@ -1,6 +1,7 @@
 """A user's mesh files: every fault that users of such stacks report has its own clear refusal."""
 
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,11 @@ def test_files_that_would_exhaust_memory_are_refused_early(tmp_path, monkeypatch
     (tmp_path / "bomb.stl").write_bytes(b"\0" * 80 + struct.pack("<I", 2**32 - 1) + b"\0" * 50)
     with pytest.raises(MeshError, match="not a valid STL"):
         prepare_file(tmp_path / "bomb.stl")
+    (tmp_path / "torn.stl").write_bytes(trimesh.creation.box().export(file_type="stl")[:300])
+    monkeypatch.setitem(sys.modules, "charset_normalizer", None)
+    with pytest.raises(MeshError, match="not a valid STL file") as caught:
+        prepare_file(tmp_path / "torn.stl")
+    assert "module" not in caught.value.problem
     monkeypatch.setattr("keygrasp.objects.objfile.MAX_ELEMENTS", 7)
     with pytest.raises(MeshError, match="more than 7"):
         prepare_file(write_block(tmp_path / "many.obj", 0.05))

@@ -32,6 +32,9 @@ def misbehaving(tmp_path, monkeypatch):
                 return globals()[task["do"]](**{k: v for k, v in task.items() if k != "do"})
             return do
 
+        def fill():
+            raise OSError(28, "No space left on device")
+
         def double(x):
             print("noise on the standard output")
             os.write(1, b"noise from C\\n")
@@ -128,6 +131,8 @@ def test_an_error_while_building_ends_the_run_with_the_same_error(misbehaving, k
 def test_a_full_disk_in_a_worker_ends_the_run(misbehaving):
     with pytest.raises(StorageError):
         list(run_tasks(_HANDLER, {}, [{"do": "fail", "kind": "StorageError"}], workers=1))
+    with pytest.raises(StorageError, match=r"can't write .*: No space left.*TMPDIR"):
+        list(run_tasks(_HANDLER, {}, [{"do": "fill"}], workers=1))
 
 
 def test_workers_that_never_start_end_the_run_with_their_last_words(misbehaving):

@@ -251,6 +251,12 @@ def test_a_broken_journal_is_an_input_error(text, tmp_path):
         read_journal(tmp_path / "journal.jsonl")
 
 
+def test_a_journal_of_a_run_that_never_began_says_so(tmp_path):
+    (tmp_path / "journal.jsonl").touch()
+    with pytest.raises(InputError, match=r"is empty.*Start the run again"):
+        read_journal(tmp_path / "journal.jsonl")
+
+
 def test_a_torn_last_line_is_left_out(results, tmp_path):
     path = tmp_path / "journal.jsonl"
     with Journal(path, results.config.identity()) as journal:

@@ -166,7 +166,9 @@ def parse_mesh(data: bytes, suffix: str) -> tuple[Array, Faces]:
         vertices = np.array(mesh.vertices, dtype=float)
         faces = np.array(mesh.faces, dtype=np.int64)
     except Exception as error:  # a parser of foreign bytes may fail in any way; the user needs one clear message
-        raise MeshError(f"not a valid {suffix[1:].upper()} file ({error})", "Export the mesh anew") from error
+        # A binary file cut short is tried as text, with a module that needn't be there: not what is wrong with it.
+        why = "" if isinstance(error, ImportError) else f" ({error})"
+        raise MeshError(f"not a valid {suffix[1:].upper()} file{why}", "Export the mesh anew") from error
     if max(len(vertices) // 3, len(faces)) > MAX_ELEMENTS:
         raise MeshError(f"the mesh has more than {MAX_ELEMENTS:,} triangles", "Simplify it first")
     return vertices, faces

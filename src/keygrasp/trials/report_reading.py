@@ -48,6 +48,8 @@ def read_journal(path: Path) -> tuple[Json, tuple[TrialRecord, ...]]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"can't read {path}: {error}", "Give the folder of a run that was started before") from error
     lines = text[: text.rfind("\n") + 1].splitlines()
+    if not lines:
+        raise InputError(f"{path} is empty: its run was stopped before it began", "Start the run again")
     try:
         header, *rows = [json.loads(line) for line in lines]
         return dict(header["config"]), tuple(TrialRecord.from_json(row) for row in rows)

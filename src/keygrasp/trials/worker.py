@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from typing import IO, Any
@@ -14,6 +16,9 @@ from keygrasp.trials.factories import load_factory
 
 Json = dict[str, Any]
 Task = Callable[[Json], Json]
+
+#: No room to write: no result of the task, and what a run would keep as one stays wrong when it is resumed.
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 def main() -> int:
@@ -51,6 +56,9 @@ def _done(handler: Task, message: Json) -> Json:
     except KeygraspError as error:
         return {"id": message["id"], "problem": str(error)}
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            problem = f"can't write {error.filename or tempfile.gettempdir()}: {error.strerror}"
+            return {"fatal": _described(StorageError(problem, "Free some space, or let TMPDIR name another folder"))}
         traceback.print_exc()
         return {"id": message["id"], "problem": f"{type(error).__name__}: {error}"}
 
