@@ -1,0 +1,104 @@
+"""Training on small labels of this test's own: it learns, it resumes exactly, and damage is named."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from synthetic_views import box, placed, render
+
+from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.experience.labels import SceneLabels, write_index, write_shard
+from keygrasp.refine.network import NetworkConfig, load_network
+from keygrasp.refine.training import TrainConfig, train
+from keygrasp.scene import GripperSpec
+
+SMALL = NetworkConfig(keypoint_hidden=8, channels=(4, 4), hidden=16)
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory):
+    """Two boxes; grasps succeed where the fingertips are below the boxes' tops."""
+    folder = tmp_path_factory.mktemp("labels")
+    scenes, rng = [], np.random.default_rng(0)
+    for seed, height in enumerate((0.03, 0.06)):
+        view = render(placed(box(0.10, 0.05, height), 0.0, 0.0, 0.3 * seed))
+        grasps = np.column_stack(
+            [
+                *rng.uniform(-0.02, 0.02, (2, 120)),
+                rng.uniform(0.005, 0.12, 120),
+                rng.uniform(-1.5, 1.5, 120),
+                np.full(120, 0.07),
+            ]
+        ).astype(np.float32)
+        outcome = np.where(grasps[:, 2] < height, 0, 2).astype(np.uint8)
+        scenes.append(SceneLabels(f"box{seed}", seed, view.depth, grasps, outcome, np.zeros(120, np.uint8)))
+    write_index(folder, view, GripperSpec(), {})
+    write_shard(folder / "shard-00000.npz", scenes)
+    return folder
+
+
+def config(labels, out, **changes):
+    base = TrainConfig(
+        labels=(labels,), validation=(labels,), out=out, steps=12, warm_up=4, execute_batch=64, move_batch=16,
+        evaluate_every=4, device="cpu", network=SMALL,
+    )  # fmt: skip
+    return dataclasses.replace(base, **changes)
+
+
+def test_learns_a_rule_that_is_there(labels, tmp_path):
+    report = train(config(labels, tmp_path, steps=150, warm_up=140, evaluate_every=75, learning_rate=5e-3))
+    assert report["final"]["validation_auroc"] > 0.9
+    assert report["labels"] == 240
+    assert set(report["seconds"]) == {"rollouts", "credit", "reward", "update"}
+    assert load_network(tmp_path / "weights.safetensors")[0].config == SMALL
+
+
+def test_stopped_and_resumed_is_the_same_as_not_stopped(labels, tmp_path):
+    class StopError(Exception):
+        pass
+
+    def stop_at_nine(step, figures):
+        if step == 9:
+            raise StopError
+
+    train(config(labels, tmp_path / "whole"))
+    with pytest.raises(StopError):
+        train(config(labels, tmp_path / "parts"), stop_at_nine)
+    train(config(labels, tmp_path / "parts"))
+    whole = load_network(tmp_path / "whole" / "weights.safetensors")[0].state_dict()
+    parts = load_network(tmp_path / "parts" / "weights.safetensors")[0].state_dict()
+    for name, value in whole.items():
+        assert torch.equal(value, parts[name]), name
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(labels, tmp_path):
+    train(config(labels, tmp_path))
+    with pytest.raises(InputError, match="another configuration"):
+        train(config(labels, tmp_path, gamma=0.9))
+
+
+def test_a_torn_checkpoint_is_named(labels, tmp_path):
+    train(config(labels, tmp_path))
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="can't resume"):
+        train(config(labels, tmp_path))
+
+
+def test_no_labels_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"index\.json"):
+        train(config(tmp_path / "none", tmp_path / "out"))
+
+
+def test_cuda_without_a_gpu_is_refused(labels, tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ConfigurationError, match="no GPU"):
+        train(config(labels, tmp_path, device="cuda"))
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"gamma": 1.5}, {"learning_rate": 0.0}, {"device": "tpu"}])
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ConfigurationError):
+        TrainConfig(**wrong)
