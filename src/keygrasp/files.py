@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -44,6 +45,24 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def ensure_writable(path: Path) -> None:
+    """Find out before long work whether a file can be written there later; leaves nothing behind but its folder.
+
+    Raises:
+        StorageError: If it can't.
+    """
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise StorageError(
+            f"can't write {path}: {error.strerror or error}", "Choose another place; nothing was started"
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -67,6 +67,18 @@ def test_trials_refuses_a_journal_of_something_else(capsys, tmp_path):
     assert (tmp_path / "journal.jsonl").read_text() == "not a journal\n"
 
 
+def test_an_unwritable_json_is_said_before_any_trial(capsys, tmp_path):
+    (tmp_path / "file").touch()
+    arguments = ["trials", "--planner", "reference", "--objects", "1", "--json", "file/out.json"]
+    assert "nothing was started" in _error(arguments, capsys, 4)
+
+
+def test_a_run_in_which_nothing_could_be_carried_out_isnt_a_success(capsys, tmp_path):
+    arguments = ["trials", "--planner", "reference", "--source", "file", "--names", "none.obj", "--rule", "none"]
+    message = _error([*arguments, "--workers", "1", "--no-robust"], capsys, 5)
+    assert "none.obj" in message
+
+
 def test_pick_without_a_file(capsys):
     assert "nope.obj" in _error(["pick", "nope.obj"], capsys, 2)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keygrasp.cli import console
-from keygrasp.errors import EXIT_INTERRUPTED, ConfigurationError, InputError, KeygraspError
+from keygrasp.errors import EXIT_INTERRUPTED, ConfigurationError, InputError, KeygraspError, WorkerError
 
 if TYPE_CHECKING:
     from keygrasp.trials.config import TrialsConfig
@@ -137,16 +137,22 @@ def _resumed(options: Options) -> tuple[TrialsConfig, Path]:
 def _run(options: Options, config: TrialsConfig, folder: Path) -> int:
     """Run, show progress, and report whatever was done, after Ctrl-C too."""
     from keygrasp.cli.trials_progress import TrialsProgress
+    from keygrasp.files import ensure_writable
     from keygrasp.trials.report_reading import JOURNAL_FILE
     from keygrasp.trials.running import run_trials
 
     journal = folder / JOURNAL_FILE
+    if options.json is not None:
+        ensure_writable(options.json)
     try:
         with TrialsProgress([spec.name for spec in config.planners]) as progress:
             results = run_trials(config, progress.update, journal=journal)
     except KeyboardInterrupt:
         return _stopped(options, config, folder)
     _finish(options, results, folder)
+    faults = [record.scene_fault or record.fault for record in results.records]
+    if faults and all(faults):
+        raise WorkerError(f"none of {len(faults)} trials could be carried out: {faults[0]}", "Mend that and run again")
     return 0
 
 
