@@ -55,7 +55,7 @@ def load_checkpoint(path: Path, trainer: Trainer, fingerprint: dict[str, Any]) -
         adam: dict[int, dict[str, Tensor]] = {}
         for name, value in _under(tensors, "adam").items():
             number, field = name.split(".", 1)
-            adam.setdefault(int(number), {})[field] = value.clone()  # aligned memory: the same kernels as before
+            adam.setdefault(int(number), {})[field] = value
         state = trainer.optimiser.state_dict()
         trainer.optimiser.load_state_dict({"state": adam, "param_groups": state["param_groups"]})
         trainer.step = int(metadata["step"])

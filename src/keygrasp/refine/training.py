@@ -107,7 +107,7 @@ class Trainer:
         self.seconds = {"rollouts": 0.0, "credit": 0.0, "reward": 0.0, "update": 0.0}
 
     def train_step(self) -> dict[str, float]:
-        """One gradient step; returns its losses. Each step draws from its own seed, so that resuming is exact."""
+        """One gradient step; returns its losses. Each step draws from its own seed, so that resuming draws the same."""
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + self.step)
         for group in self.optimiser.param_groups:
             group["lr"] = self._learning_rate()
