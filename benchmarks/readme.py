@@ -106,10 +106,12 @@ def block() -> str:
         *trials_section("trials-e-gripper", "300 unseen objects, rule E, free gripper:", names),
         *trials_section("trials-e-ur5", "The same objects, executed by the UR5:", names),
         *trials_section("trials-a-gripper", "300 unseen objects, rule A (easy):", names),
-        *trials_section("trials-e-robust", "60 of them, each grasp also executed ten times with errors:", names),
+        *trials_section(
+            "trials-e-robust", "60 objects of rule E, each grasp also executed ten times with errors:", names
+        ),
         *trials_section(
             "trials-e-oracle",
-            "48 of them with the oracle, the ceiling (before the refiner compared finalists and looked twice):",
+            "48 objects of rule E with the oracle as the ceiling (before the refiner had finalists and a second look):",
             (*names, "oracle"),
         ),
         *speed_section(),
