@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 import rclpy
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -89,13 +90,25 @@ class _Spinner:
 
     def _spin(self) -> None:
         try:
-            self._executor.spin()
+            while not self._stop.is_set() and not self._spun_to_the_end():
+                pass
         except ExternalShutdownException:
             pass
         except BaseException as error:  # a fault in a callback: reported on the main thread
             self.faults.append(error)
         finally:
             self._stop.set()
+
+    def _spun_to_the_end(self) -> bool:
+        """Spin; false where it has to go on, for a subscription was closed just as the executor took it up.
+
+        rclpy catches that in most places, but not in all.
+        """
+        try:
+            self._executor.spin()
+        except InvalidHandle:
+            return False
+        return True
 
     def end(self) -> None:
         """Let running callbacks end; afterwards nothing uses the nodes any more."""

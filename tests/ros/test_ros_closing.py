@@ -1,0 +1,48 @@
+"""A subscription that is closed while the executor takes it up doesn't end a node."""
+
+import threading
+
+import pytest
+
+pytest.importorskip("rclpy")
+
+from keygrasp_ros.running import _Spinner
+from rclpy.exceptions import InvalidHandle
+
+pytestmark = pytest.mark.ros
+
+
+class _Executor:
+    """Spins three times: twice a handle is gone, then it is shut down."""
+
+    def __init__(self):
+        self.spins = 0
+
+    def spin(self):
+        self.spins += 1
+        if self.spins < 3:
+            raise InvalidHandle("destruction was requested")
+
+    def shutdown(self, timeout_sec):
+        pass
+
+
+def test_spinning_goes_on_after_a_handle_was_destroyed():
+    executor, stop = _Executor(), threading.Event()
+    spinner = _Spinner(executor, stop)
+    assert stop.wait(5)
+    spinner.end()
+    assert executor.spins == 3
+    assert spinner.faults == []
+
+
+def test_any_other_fault_ends_it_and_is_kept():
+    class Broken(_Executor):
+        def spin(self):
+            raise ValueError("a callback broke")
+
+    stop = threading.Event()
+    spinner = _Spinner(Broken(), stop)
+    assert stop.wait(5)
+    spinner.end()
+    assert [str(fault) for fault in spinner.faults] == ["a callback broke"]
