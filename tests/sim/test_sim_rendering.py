@@ -72,6 +72,15 @@ def test_picture_shows_the_object(world, box):
     assert (before != after).any(axis=-1).sum() > 50
 
 
+def test_picture_shows_the_table_top_and_the_depth_image_the_ground(world):
+    eye = look_at((0.48, -0.52, 0.42), (-0.06, 0.0, 0.0))
+    depth = world.render_depth(CAMERAS[0], eye)
+    picture = world.render_rgb(160, 120, eye).astype(int)
+    assert np.ptp(picture[-20:].reshape(-1, 3), axis=0).max() < 10, "the ground's chequers show through the table"
+    assert picture[-20:].mean() < 230, "there is no table"
+    np.testing.assert_array_equal(world.render_depth(CAMERAS[0], eye), depth)
+
+
 def test_look_at_puts_the_target_in_the_middle():
     camera = pinhole(200, 100, 0.8)
     pose = look_at((0.5, -0.4, 0.6), (0.1, 0.05, 0.02))

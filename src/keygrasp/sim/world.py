@@ -332,8 +332,16 @@ class World:
         """Picture (H, W, 3) from a pose (4, 4) of an optical frame; without one, from above the table's front edge."""
         if camera_in_workspace is None:
             camera_in_workspace = look_at((0.75, -0.65, 0.65), (-0.1, 0.0, 0.15))
-        image = self._render(pinhole(width, height, field_of_view), camera_in_workspace)[0]
+        self._show_ground(False)
+        try:
+            image = self._render(pinhole(width, height, field_of_view), camera_in_workspace)[0]
+        finally:
+            self._show_ground(True)
         return np.ascontiguousarray(image[..., :3])
+
+    def _show_ground(self, shown: bool) -> None:
+        """Show or hide the endless plane, which shares its height with the table top and would flicker through it."""
+        self.bullet.changeVisualShape(self._table, -1, rgbaColor=[1, 1, 1, float(shown)], physicsClientId=self.client)
 
     def _render(self, intrinsics: Intrinsics, pose: Array) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         width, height = intrinsics.width, intrinsics.height
