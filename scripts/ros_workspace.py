@@ -14,7 +14,7 @@ WORKSPACE = ROOT / "ros2_ws"
 #: Runs colcon on the venv's Python; `-m colcon` isn't in the versions that distributions have.
 COLCON = "import sys; from colcon_core.command import main; sys.exit(main())"
 #: Interface packages of the workspace that exist only because the wheels lack them.
-STAND_INS = ("tf2_msgs",)
+STAND_INS = ("tf2_msgs", "control_msgs")
 #: Files whose contents go into the build; all others are linked, so that only their names matter.
 BUILD_FILES = {".msg", ".srv", ".action", ".idl", ".xml", ".cfg", ".toml", ".cmake", ".txt"}
 BUILD_NAMES = {"setup.py"}
