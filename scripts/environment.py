@@ -16,7 +16,7 @@ from steps import ROOT, SetupError, Step, run, say, start_log, without_ros
 
 VENV = ROOT / ".venv"
 #: KEYGRASP_EXTRAS=grasp,viz chooses others; the tests and checks need `dev`.
-EXTRAS = tuple(os.environ.get("KEYGRASP_EXTRAS", "grasp,dexnet,hardware,llm,dev").split(","))
+EXTRAS = tuple(os.environ.get("KEYGRASP_EXTRAS", "grasp,dexnet,hardware,llm,viz,record,dev").split(","))
 #: Must be there before the others: what builds packages from source, and the headers that PyBullet takes NumPy from.
 FIRST = ("pip", "setuptools", "wheel", "numpy")
 #: For the kernels' tests where torch is a CPU build; GPU builds of torch bring their own.
