@@ -16,6 +16,7 @@ from scipy.spatial import ConvexHull, QhullError
 from keygrasp.errors import MeshError
 from keygrasp.extras import require
 from keygrasp.geometry.poses import Array
+from keygrasp.geometry.rectangles import smallest_rectangle
 
 Faces = NDArray[np.int64]
 
@@ -100,10 +101,10 @@ def oriented_extents(points: Array) -> Array:
     best: tuple[float, Array] | None = None
     for normal in normals / np.linalg.norm(normals, axis=1, keepdims=True):
         height = float(np.ptp(corners @ normal))
-        sides = _smallest_rectangle(corners @ _plane_basis(normal))
-        volume = height * float(sides.prod())
+        rectangle = smallest_rectangle(corners @ _plane_basis(normal))
+        volume = height * (rectangle.length * rectangle.width)
         if best is None or volume < best[0]:
-            best = volume, np.sort([height, *sides])
+            best = volume, np.sort([height, rectangle.length, rectangle.width])
     if best is None:
         raise MeshError("the mesh has no faces")
     return best[1]
@@ -237,17 +238,3 @@ def _plane_basis(normal: Array) -> Array:
     first = np.cross(normal, helper)
     first /= np.linalg.norm(first)
     return np.column_stack([first, np.cross(normal, first)])
-
-
-def _smallest_rectangle(points: Array) -> Array:
-    """Side lengths (2,) of the smallest rectangle around points (N, 2)."""
-    try:
-        outline = points[ConvexHull(points).vertices]
-    except QhullError:
-        return np.asarray(np.ptp(points, axis=0))
-    edges = np.roll(outline, -1, axis=0) - outline
-    edges /= np.linalg.norm(edges, axis=1, keepdims=True)
-    along = np.ptp(edges @ outline.T, axis=1)
-    across = np.ptp(edges @ np.array([[0.0, -1.0], [1.0, 0.0]]) @ outline.T, axis=1)
-    best = int(np.argmin(along * across))
-    return np.array([along[best], across[best]])

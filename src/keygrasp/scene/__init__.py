@@ -1,14 +1,17 @@
-"""The nouns: views, height maps, keypoints, grasps, outcomes, and what a planner is."""
+"""The nouns: views, height maps, keypoints, grasps, outcomes, what a planner is; symbols of a state, and tasks."""
 
 from keygrasp.scene.grasps import GraspPlan, GripperSpec, PlanarGrasp
 from keygrasp.scene.heightmap import HeightMap, Segment
 from keygrasp.scene.keypoints import ROWS, TOTAL_ROWS, KeypointKind, Keypoints
 from keygrasp.scene.outcomes import Outcome, Stage, TrialOutcome
 from keygrasp.scene.planning import Attempt, Planner
+from keygrasp.scene.symbols import SYMBOLS, SymbolicState
+from keygrasp.scene.tasks import Task, TaskKind
 from keygrasp.scene.views import OverheadView
 
 __all__ = [
     "ROWS",
+    "SYMBOLS",
     "TOTAL_ROWS",
     "Attempt",
     "GraspPlan",
@@ -22,5 +25,8 @@ __all__ = [
     "Planner",
     "Segment",
     "Stage",
+    "SymbolicState",
+    "Task",
+    "TaskKind",
     "TrialOutcome",
 ]

@@ -148,10 +148,15 @@ class Fingers:
             physicsClientId=self._world.client,
         )
 
+    def touching(self, handle: ObjectHandle) -> tuple[bool, bool]:
+        """Whether the left and the right pad touch an object."""
+        bullet, client = self._world.bullet, self._world.client
+        left, right = (bool(bullet.getContactPoints(self._body, handle.body, k, -1, client)) for k in self.links)
+        return left, right
+
     def both_touch(self, handle: ObjectHandle) -> bool:
         """Whether both pads touch an object."""
-        bullet, client = self._world.bullet, self._world.client
-        return all(bullet.getContactPoints(self._body, handle.body, link, -1, client) for link in self.links)
+        return all(self.touching(handle))
 
 
 def joint_indices(world: World, body: int) -> dict[str, int]:
