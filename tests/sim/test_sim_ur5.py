@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from keygrasp.geometry.cameras import Intrinsics, overhead_pose
 from keygrasp.geometry.poses import make_pose, rotation_from_quaternion
 from keygrasp.robots import Robot
+from keygrasp.robots.ur5_kinematics import forward, inverse
 from keygrasp.scene import Outcome, PlanarGrasp, Stage
 from keygrasp.sim import UR5, FreeGripper, World
 from keygrasp.sim import ur5 as ur5_module
 from keygrasp.sim.ur5_description import tool_length
-from keygrasp.sim.ur5_kinematics import forward, inverse
 
 GOOD = PlanarGrasp(0.01, 0.02, 0.065, 0.2, 0.06)
 
@@ -50,7 +50,7 @@ def test_kinematics_are_those_of_the_model(robot):
         state = robot.world.bullet.getLinkState(
             robot.body, robot._palm, computeForwardKinematics=True, physicsClientId=robot.world.client
         )
-        expected = robot._base_in_workspace @ forward(angles) @ tip
+        expected = robot.paths.base @ forward(angles) @ tip
         assert make_pose(state[4], rotation_from_quaternion(state[5])) == pytest.approx(expected, abs=1e-5)
 
 

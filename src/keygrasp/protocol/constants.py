@@ -12,7 +12,7 @@ from keygrasp.geometry.cameras import Intrinsics
 class KG1:
     """Scene, camera, noise and perturbations of KG-1 (metres, seconds, radians unless said otherwise).
 
-    Motion values (speeds, lift, shake, success rule) belong to the robots: see ``sim.motion``.
+    Motion values (speeds, lift, shake, success rule) belong to the robots: see ``robots.motion``.
 
     Attributes:
         name: Name under which results are reported.

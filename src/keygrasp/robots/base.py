@@ -13,6 +13,10 @@ StageCallback = Callable[[Stage], None]
 CancelCheck = Callable[[], bool]
 
 
+class Unreachable(Exception):  # noqa: N818 - an answer rather than an error
+    """The robot can't follow a path; the text says why."""
+
+
 class Robot(Protocol):
     """Executes planar grasps; its properties work before it is connected."""
 

@@ -1,7 +1,7 @@
 """A PyBullet world with table, objects, camera, a floating gripper and a UR5."""
 
+from keygrasp.robots.motion import MotionProfile
 from keygrasp.sim.free_gripper import FreeGripper
-from keygrasp.sim.motion import MotionProfile
 from keygrasp.sim.rendering import look_at, pinhole
 from keygrasp.sim.ur5 import UR5
 from keygrasp.sim.world import ObjectHandle, Snapshot, World

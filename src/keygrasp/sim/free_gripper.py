@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from keygrasp.geometry.poses import Array
+from keygrasp.robots import Unreachable
+from keygrasp.robots.motion import MotionProfile
 from keygrasp.scene import GripperSpec
 from keygrasp.sim.fingers import Fingers, cached_urdf, gripper_links, joint_indices
-from keygrasp.sim.motion import MotionProfile
 from keygrasp.sim.staged import StagedRobot
-from keygrasp.sim.stages import Unreachable
 from keygrasp.sim.world import TABLE_HALF, World
 
 _AXES = ("x", "y", "z", "yaw")

@@ -6,8 +6,8 @@ import numpy as np
 
 from keygrasp.geometry.poses import Array, wrap_half_turn
 from keygrasp.robots import CancelCheck, StageCallback
+from keygrasp.robots.motion import MotionProfile, trapezoid
 from keygrasp.scene import Outcome, PlanarGrasp, Stage, TrialOutcome
-from keygrasp.sim.motion import MotionProfile, trapezoid
 from keygrasp.sim.stages import Ended, Execution, StepHook, ToolDriver
 
 #: Metres and radians a second while carrying, and metres a second squared.

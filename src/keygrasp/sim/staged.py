@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from keygrasp.robots import CancelCheck, StageCallback
+from keygrasp.robots.motion import MotionProfile
 from keygrasp.scene import PlanarGrasp, TrialOutcome
-from keygrasp.sim.motion import MotionProfile
 from keygrasp.sim.placing import place_stages
 from keygrasp.sim.stages import StepHook, ToolDriver, execute_stages, unreachable_reason
 

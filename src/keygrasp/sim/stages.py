@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from keygrasp.geometry.poses import Array, wrap_angle
-from keygrasp.robots import CancelCheck, StageCallback
+from keygrasp.robots import CancelCheck, StageCallback, Unreachable
+from keygrasp.robots.motion import MotionProfile, TrialPath, trial_path
 from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
 from keygrasp.sim.fingers import Fingers
-from keygrasp.sim.motion import MotionProfile, TrialPath, trial_path
 from keygrasp.sim.world import ObjectHandle, World
 
 #: How far the tool may be from where it should be.
@@ -24,10 +24,6 @@ _CHECK_STEPS = 12
 _STOP_STEPS = 24
 #: Called after each time step with the stage that is under way.
 StepHook = Callable[[Stage], None]
-
-
-class Unreachable(Exception):  # noqa: N818 - an answer rather than an error
-    """The robot can't follow a path; the text says why."""
 
 
 class ToolDriver(Protocol):
