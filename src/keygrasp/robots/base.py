@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from keygrasp.scene import GripperSpec, PlanarGrasp, Stage, TrialOutcome
+from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
 
 #: Called when a stage begins.
 StageCallback = Callable[[Stage], None]
@@ -15,6 +15,14 @@ CancelCheck = Callable[[], bool]
 
 class Unreachable(Exception):  # noqa: N818 - an answer rather than an error
     """The robot can't follow a path; the text says why."""
+
+
+class Ended(Exception):  # noqa: N818 - control flow
+    """Ends an execution with a verdict."""
+
+    def __init__(self, outcome: Outcome, message: str) -> None:
+        super().__init__(message)
+        self.outcome, self.message = outcome, message
 
 
 class Robot(Protocol):

@@ -9,8 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from keygrasp.errors import ConfigurationError
-from keygrasp.geometry.poses import Array
+from keygrasp.geometry.poses import Array, wrap_half_turn
 from keygrasp.scene import PlanarGrasp
+
+#: Metres and radians a second while carrying, and metres a second squared.
+_CARRY_SPEED = 0.25
+_CARRY_TURN = 1.0
+_CARRY_ACCELERATION = 1.0
+#: Metres by which the pads open to let go, and to which the tool then rises.
+RELEASE = 0.03
+RETREAT = 0.10
 
 
 @dataclass(frozen=True)
@@ -137,3 +145,39 @@ def trial_path(grasp: PlanarGrasp, top: float, profile: MotionProfile, time_step
         for part, (axis, amplitude) in enumerate(zip((0, 1, 3), amplitudes, strict=True)):
             shake[part * len(wave) : (part + 1) * len(wave), axis] += amplitude * wave
     return TrialPath(start, descend, lift, shake)
+
+
+def straight(start: Array, end: Array, time_step: float, speed: float = 1.0) -> Array:
+    """Tool poses (n, 4) on the way between two, limited in speed along and about the vertical.
+
+    Args:
+        start: (4,) x, y, z, yaw; not part of the answer.
+        end: (4,) the last row of the answer.
+        time_step: Seconds between rows.
+        speed: Share of the speed with which objects are carried.
+    """
+    length = float(np.linalg.norm(end[:3] - start[:3]))
+    turn = abs(float(end[3] - start[3]))
+    slowest = max(length / _CARRY_SPEED, turn / _CARRY_TURN) / speed
+    if slowest < 1e-9:
+        return end[None]
+    shares = trapezoid(1.0, 1 / slowest, speed * _CARRY_ACCELERATION / _CARRY_SPEED / slowest, time_step)
+    return np.asarray(start + shares[:, None] * (end - start))
+
+
+def place_path(here: Array, pose: PlanarGrasp, time_step: float, speed: float = 1.0) -> tuple[Array, Array]:
+    """Tool paths that carry what is held to above a pose, and lower it there.
+
+    Args:
+        here: (4,) where the tool is.
+        pose: Where the gripper lets go; a half turn of its yaw is the same, and its width is not used.
+        time_step: Seconds between rows.
+        speed: Share of the speed with which objects are carried.
+
+    Returns:
+        (n, 4) at the present height, and (m, 4) down to the pose.
+    """
+    yaw = float(here[3]) + wrap_half_turn(pose.yaw - float(here[3]))
+    there = np.array([pose.x, pose.y, max(float(here[2]), pose.z), yaw])
+    low = np.array([pose.x, pose.y, pose.z, yaw])
+    return straight(here, there, time_step, speed), straight(there, low, time_step, speed)

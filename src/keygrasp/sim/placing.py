@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from keygrasp.geometry.poses import Array, wrap_half_turn
-from keygrasp.robots import CancelCheck, StageCallback
-from keygrasp.robots.motion import MotionProfile, trapezoid
+from keygrasp.geometry.poses import Array
+from keygrasp.robots import CancelCheck, Ended, StageCallback
+from keygrasp.robots.motion import RELEASE, RETREAT, MotionProfile, place_path, straight
 from keygrasp.scene import Outcome, PlanarGrasp, Stage, TrialOutcome
-from keygrasp.sim.stages import Ended, Execution, StepHook, ToolDriver
+from keygrasp.sim.stages import Execution, StepHook, ToolDriver
 
-#: Metres and radians a second while carrying, and metres a second squared.
-_CARRY_SPEED = 0.25
-_CARRY_TURN = 1.0
-_CARRY_ACCELERATION = 1.0
-#: Metres by which the pads open to let go, and to which the tool then rises.
-_RELEASE = 0.03
-_RETREAT = 0.10
 #: Seconds to let the object come to rest after opening.
 _REST = 0.3
 
@@ -61,10 +54,7 @@ class _Placing(Execution):
             raise Ended(Outcome.EMPTY, "there is nothing between the pads to put down")
         self.target = held[0]
         here = self.driver.tool()
-        turn = wrap_half_turn(self.grasp.yaw - float(here[3]))
-        there = np.array([self.grasp.x, self.grasp.y, max(float(here[2]), self.grasp.z), float(here[3]) + turn])
-        low = np.array([*there[:2], self.grasp.z, there[3]])
-        carry, lower = self._line(here, there), self._line(there, low)
+        carry, lower = place_path(here, self.grasp, self.world.time_step)
         commands = self.driver.plan(np.concatenate([here[None], carry, lower]), from_here=True)[1:]
         for command in commands[: len(carry)]:
             self.driver.follow(command)
@@ -94,7 +84,7 @@ class _Placing(Execution):
 
     def _let_go(self) -> None:
         fingers = self.driver.fingers
-        opening = min(self.driver.gripper.max_opening, fingers.opening + _RELEASE)
+        opening = min(self.driver.gripper.max_opening, fingers.opening + RELEASE)
         fingers.drive(self.profile.close_speed)
         while fingers.opening < opening - 1e-4:
             before = fingers.opening
@@ -104,19 +94,9 @@ class _Placing(Execution):
         fingers.hold(fingers.opening)
         self.wait(_REST)
         here = self.driver.tool()
-        up = self._line(here, here + np.array([0.0, 0.0, _RETREAT, 0.0]))
+        up = straight(here, here + np.array([0.0, 0.0, RETREAT, 0.0]), self.world.time_step)
         for command in self.driver.plan(up, from_here=True):
             self.driver.follow(command)
             self.step()
         if self.target is not None and self.driver.fingers.both_touch(self.target):
             raise Ended(Outcome.ROBOT_FAULT, "the object stuck between the pads")
-
-    def _line(self, start: Array, end: Array) -> Array:
-        """Tool poses (n, 4) on the way between two, limited in speed along and about the vertical."""
-        length = float(np.linalg.norm(end[:3] - start[:3]))
-        turn = abs(float(end[3] - start[3]))
-        slowest = max(length / _CARRY_SPEED, turn / _CARRY_TURN)
-        if slowest < 1e-9:
-            return end[None]
-        shares = trapezoid(1.0, 1 / slowest, _CARRY_ACCELERATION / _CARRY_SPEED / slowest, self.world.time_step)
-        return np.asarray(start + shares[:, None] * (end - start))

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from keygrasp.geometry.poses import Array, wrap_angle
-from keygrasp.robots import CancelCheck, StageCallback, Unreachable
+from keygrasp.robots import CancelCheck, Ended, StageCallback, Unreachable
 from keygrasp.robots.motion import MotionProfile, TrialPath, trial_path
 from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
 from keygrasp.sim.fingers import Fingers
@@ -82,14 +82,6 @@ class ToolDriver(Protocol):
     def tool(self) -> Array:
         """Where the tool is now, (4,)."""
         ...
-
-
-class Ended(Exception):  # noqa: N818 - control flow
-    """Ends an execution with a verdict."""
-
-    def __init__(self, outcome: Outcome, message: str) -> None:
-        super().__init__(message)
-        self.outcome, self.message = outcome, message
 
 
 def unreachable_reason(driver: ToolDriver, grasp: PlanarGrasp, profile: MotionProfile) -> str | None:
