@@ -77,7 +77,8 @@ def test_a_good_server_is_asked_once_a_state_with_schema_and_temperature_0(ask):
     [
         "about 0.7", "90%", "8/10", "Step 1 of 3: 0.4", '{"progress": 0.7}', '{"score": "0.7"}', '{"score": true}',
         '{"score": NaN}', '{"score": 0.7, "why": "near"}', '{"score": 0.1, "score": 0.9}', "[0.7]", "",
-        'Sure! {"score": 0.7}', '```json\n{"score": 0.7}\n```', '{"score": 1e999}', " " * 40, '{"score": ' + "9" * 400 + "}",
+        'Sure! {"score": 0.7}', '```json\n{"score": 0.7}\n```', '{"score": 1e999}', " " * 40,
+        '{"score": ' + "9" * 400 + "}",
     ],
 )  # fmt: skip
 def test_what_is_not_exactly_the_schema_gets_the_fallback_for_good(ask, content):

@@ -86,8 +86,9 @@ class LLMPotential(Potential):
             self.counters.cached += len(keys) - scores.count(None)
             if missing:
                 found = self._find(missing, goal)
-                scores = [found[key] if score is None else score for key, score in zip(keys, scores, strict=True)]
                 self._keep(known, found)
+                found.update(self._unasked([key for key in missing if key not in found], goal))
+                scores = [found[key] if score is None else score for key, score in zip(keys, scores, strict=True)]
         return np.array(scores, dtype=float)
 
     def explain(self, state: Array, goal: Hashable) -> str:
@@ -96,13 +97,16 @@ class LLMPotential(Potential):
         return f"language model {score:.2f} ({self._fallback.explain(state, goal)})"
 
     def _find(self, missing: Sequence[bytes], goal: Hashable) -> dict[bytes, float]:
-        """Scores of states that are not in memory: from the file, else from the model, else the fallback."""
+        """Scores of states that are not in memory: from the file, else from the model, else the fallback.
+
+        States for which there is no room are left out.
+        """
         names = {key: cache_key(self.config.model, PROMPT_VERSION, key, repr(goal)) for key in missing}
         stored = self._store.read(list(names.values())) if self._store is not None else {}
         found = {key: stored[name] for key, name in names.items() if name in stored}
         self.counters.cached += len(found)
         unknown = [key for key in missing if key not in found]
-        unknown, without_room = unknown[: self._room()], unknown[self._room() :]
+        unknown = unknown[: self._room()]
         with ThreadPoolExecutor(min(self.config.concurrency, len(unknown) or 1)) as pool:
             for first in range(0, len(unknown), _STORED_AT_ONCE):
                 part = unknown[first : first + _STORED_AT_ONCE]
@@ -112,10 +116,12 @@ class LLMPotential(Potential):
                     found.update({key: kept[names[key]] for key in part})
                 else:
                     found.update({key: score for key, (score, _) in zip(part, scores, strict=True)})
-        if without_room:
-            found.update(zip(without_room, self._fallback.values(_rows(without_room), goal).tolist(), strict=True))
-            self.counters.fallbacks += len(without_room)
         return found
+
+    def _unasked(self, keys: Sequence[bytes], goal: Hashable) -> dict[bytes, float]:
+        """Fallbacks of states for which there is no room; they get the same again the next time."""
+        self.counters.fallbacks += len(keys)
+        return dict(zip(keys, self._fallback.values(_rows(keys), goal).tolist(), strict=True)) if keys else {}
 
     def _ask(self, pool: ThreadPoolExecutor, rows: Array, goal: Hashable) -> list[tuple[float, str]]:
         """Score and source of each row; the fallback is made from the same quantised row, so it is fixed as well."""
