@@ -2,7 +2,7 @@
 
 from setuptools import find_packages, setup
 
-NODES = ("sim_robot", "grasp_generator", "keypoint_extractor", "pose_refiner", "pick_server")
+NODES = ("sim_robot", "trajectory_arm", "grasp_generator", "keypoint_extractor", "pose_refiner", "pick_server")
 
 setup(
     name="keygrasp_ros",
@@ -16,12 +16,17 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/keygrasp_ros"]),
         ("share/keygrasp_ros", ["package.xml"]),
-        ("share/keygrasp_ros/config", ["config/sim.yaml"]),
+        ("share/keygrasp_ros/config", ["config/sim.yaml", "config/ur5.yaml"]),
     ],
     install_requires=["setuptools"],
     zip_safe=True,
     entry_points={
         "console_scripts": [f"{node} = keygrasp_ros.executables:{node}" for node in NODES],
-        "keygrasp.commands": ["up = keygrasp_ros.up:main"],
+        "keygrasp.commands": [
+            "up = keygrasp_ros.up:main",
+            "view = keygrasp_ros.view:main",
+            "record = keygrasp_ros.record:main",
+            "replay = keygrasp_ros.replay:main",
+        ],
     },
 )

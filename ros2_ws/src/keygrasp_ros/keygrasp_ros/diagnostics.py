@@ -17,6 +17,8 @@ from keygrasp_ros.topics import DIAGNOSTICS
 #: Message of a node that has all that it needs.
 RUNNING = "running"
 _WINDOW = 500
+#: Seconds without what is needed after which the log says so; at start it is on its way for a while.
+_PATIENCE = 5
 
 
 class Monitor:
@@ -25,10 +27,12 @@ class Monitor:
     Args:
         node: Node that publishes.
         missing: Names what the node still needs from others; nothing where it needs nobody.
+        ready: What the log says when nothing is missing any more; empty for no word.
     """
 
-    def __init__(self, node: Node, missing: Callable[[], Sequence[str]] = tuple) -> None:
-        self._node, self._missing = node, missing
+    def __init__(self, node: Node, missing: Callable[[], Sequence[str]] = tuple, ready: str = "") -> None:
+        self._node, self._missing, self._ready = node, missing, ready
+        self._seconds_missing = 1  # like after a fault: the first complete second is worth a word
         self._lock = threading.Lock()
         self._milliseconds: deque[float] = deque(maxlen=_WINDOW)
         self._answers = 0
@@ -60,9 +64,19 @@ class Monitor:
         values |= {f"p{q}_ms": f"{np.percentile(times, q):.1f}" for q in (50, 99)}
         status = DiagnosticStatus(level=DiagnosticStatus.OK, name=self._node.get_fully_qualified_name())
         status.message = RUNNING
-        if missing := self._missing():
+        missing = self._missing()
+        if missing:
             status.level, status.message = DiagnosticStatus.WARN, f"waits for {', '.join(missing)}"
+        self._tell(status.message, bool(missing))
         status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         message = DiagnosticArray(status=[status])
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)
+
+    def _tell(self, message: str, missing: bool) -> None:
+        """Say in the log when everything is there, and when something has been missing for a while."""
+        before, self._seconds_missing = self._seconds_missing, self._seconds_missing + 1 if missing else 0
+        if self._ready and before and not missing:
+            self._node.get_logger().info(self._ready)
+        elif self._seconds_missing == 1 + _PATIENCE:
+            self._node.get_logger().warning(message)

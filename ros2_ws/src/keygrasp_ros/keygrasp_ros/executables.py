@@ -22,6 +22,7 @@ def run_executable(name: str) -> int:
 
 
 sim_robot = functools.partial(run_executable, "sim_robot")
+trajectory_arm = functools.partial(run_executable, "trajectory_arm")
 keypoint_extractor = functools.partial(run_executable, "keypoint_extractor")
 grasp_generator = functools.partial(run_executable, "grasp_generator")
 pose_refiner = functools.partial(run_executable, "pose_refiner")

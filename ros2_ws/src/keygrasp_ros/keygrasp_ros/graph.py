@@ -1,4 +1,4 @@
-"""The nodes of the simulated graph: the one list behind launch files, ``keygrasp up`` and tests."""
+"""The nodes of each graph: the one list behind launch files, ``keygrasp up`` and tests."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 PACKAGE = "keygrasp_ros"
 #: Module that ``python -m`` runs with a node's name.
 EXECUTABLES = "keygrasp_ros.executables"
+#: With the simulated table and arm, and with a UR5 that its own driver moves (and any depth camera).
+GRAPHS = ("sim", "ur5")
 PLANNERS = ("refined", "geometric")
 DEFAULT_PLANNER = "refined"
 
@@ -27,34 +29,43 @@ class NodeSpec:
         name: Name of the node, of its module and of its executable.
         class_name: Name of its class in that module.
         planners: Planners that need it.
+        graphs: Graphs that hold it.
     """
 
     name: str
     class_name: str
     planners: tuple[str, ...] = PLANNERS
+    graphs: tuple[str, ...] = GRAPHS
 
     @property
     def module(self) -> str:
         """Module that holds the class."""
         return f"{PACKAGE}.nodes.{self.name}"
 
-    def create(self, planner: str) -> Node:
+    def create(self, planner: str, *, sim_time: bool = False) -> Node:
         """Make the node; other parameters come from the process's ROS arguments."""
         kind = getattr(importlib.import_module(self.module), self.class_name)
-        node: Node = kind(cli_args=["--ros-args", *self.arguments(planner)])
+        node: Node = kind(cli_args=["--ros-args", *self.arguments(planner, sim_time=sim_time)])
         return node
 
-    def arguments(self, planner: str) -> list[str]:
+    def arguments(self, planner: str, *, sim_time: bool = False) -> list[str]:
         """ROS arguments that set :meth:`overrides`; without the node's name, whose rule would miss a namespace."""
-        return [text for name, value in self.overrides(planner).items() for text in ("-p", f"{name}:={value}")]
+        pairs = ((name, str(value).lower()) for name, value in self.overrides(planner, sim_time=sim_time).items())
+        return [text for name, value in pairs for text in ("-p", f"{name}:={value}")]
 
-    def overrides(self, planner: str) -> dict[str, Any]:
-        """Parameters that the choice of planner sets."""
-        return {"planner": planner} if self.name == "pick_server" else {}
+    def overrides(self, planner: str, *, sim_time: bool = False) -> dict[str, Any]:
+        """Parameters that the choice of planner sets, and following the simulator's clock."""
+        values: dict[str, Any] = {"planner": planner} if self.name == "pick_server" else {}
+        if sim_time:
+            values["use_sim_time"] = True
+            if self.name == "sim_robot":
+                values["publish_clock"] = True
+        return values
 
 
 NODES = (
-    NodeSpec("sim_robot", "SimRobot"),
+    NodeSpec("sim_robot", "SimRobot", graphs=("sim",)),
+    NodeSpec("trajectory_arm", "TrajectoryArm", graphs=("ur5",)),
     NodeSpec("keypoint_extractor", "KeypointExtractor"),
     NodeSpec("grasp_generator", "GraspGeneratorNode"),
     NodeSpec("pose_refiner", "PoseRefiner", planners=("refined",)),
@@ -62,11 +73,11 @@ NODES = (
 )
 
 
-def nodes_for(planner: str) -> tuple[NodeSpec, ...]:
-    """The nodes that a planner needs."""
-    return tuple(spec for spec in NODES if planner in spec.planners)
+def nodes_for(planner: str, graph: str = GRAPHS[0]) -> tuple[NodeSpec, ...]:
+    """The nodes that a planner needs in a graph."""
+    return tuple(spec for spec in NODES if graph in spec.graphs and planner in spec.planners)
 
 
-def default_params() -> Path:
-    """The installed parameter file."""
-    return Path(get_package_share_directory(PACKAGE)) / "config" / "sim.yaml"
+def default_params(graph: str = GRAPHS[0]) -> Path:
+    """The installed parameter file of a graph."""
+    return Path(get_package_share_directory(PACKAGE)) / "config" / f"{graph}.yaml"

@@ -68,8 +68,7 @@ class Parameter:
         if isinstance(value, (int, float)) and not self._in_range(value):
             raise ConfigurationError(f"parameter {self.name} is {value}", f"It must lie in {self.range_text}")
         if self.choices and value not in self.choices:
-            near = difflib.get_close_matches(str(value), self.choices, n=1, cutoff=0.0)[0]
-            raise ConfigurationError(f"parameter {self.name} is {value!r}", f"Did you mean {near!r}?")
+            raise ConfigurationError(f"parameter {self.name} is {value!r}", f"It must be {self.range_text}")
         return value
 
     def _checked_numbers(self, values: tuple[Any, ...]) -> tuple[float, ...]:
@@ -109,6 +108,8 @@ class Parameter:
 
 WORKSPACE_FRAME = Parameter("workspace_frame", "workspace", "Frame of all grasps: centre of the table's surface, z up.")
 SEED = Parameter("seed", 0, "Seed of all random draws: the same image and seed give the same answer.", 0, 2**31 - 1)
+
+AUTOSTART = Parameter("autostart", True, "Whether the node configures and activates itself.")
 
 
 def from_dataclass(prefix: str, kind: type) -> tuple[Parameter, ...]:
@@ -215,7 +216,6 @@ def _refuse_unknown(node: Node, parameters: Sequence[Parameter]) -> None:
     known = [parameter.name for parameter in parameters]
     for name in _given(node):
         if name not in known and name != "use_sim_time" and not name.startswith("qos_overrides."):
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-            raise ConfigurationError(
-                f"{node.get_name()}: unknown parameter '{name}'", f"Did you mean '{near[0]}'?" if near else ""
-            )
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}"
+            raise ConfigurationError(f"{node.get_name()}: unknown parameter '{name}'", remedy)

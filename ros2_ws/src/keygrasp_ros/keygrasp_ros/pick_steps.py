@@ -15,6 +15,7 @@ from rclpy.node import Node
 from keygrasp.errors import InputError, RobotError
 from keygrasp_ros.camera_feed import CameraFeed, Pair
 from keygrasp_ros.conversions import seconds_of
+from keygrasp_ros.lifelines import Lifeline
 from keygrasp_ros.topics import EXECUTE, EXTRACT, GENERATE, REFINE, Endpoint
 from keygrasp_ros.waiting import CancelledError, wait_for, wait_until
 
@@ -49,6 +50,7 @@ class PickSteps:
         self._robot = ActionClient(node, EXECUTE.type, EXECUTE.name, callback_group=group)
         self._servers: dict[str, Callable[[], bool]] = {n: c.service_is_ready for n, c in self._clients.items()}
         self._servers[EXECUTE.name] = self._robot.server_is_ready
+        self._lifelines = {end.name: Lifeline(node, end) for end in (*needed, EXECUTE)}
         self._seen: dict[str, float] = {}
 
     def missing(self) -> list[str]:
@@ -120,7 +122,7 @@ class PickSteps:
         result = handle.get_result_async()
 
         def here() -> bool:
-            if not self._robot.server_is_ready():
+            if not self._lives(EXECUTE.name):
                 raise RobotError("the robot's node vanished while executing", "Where the arm is now is not known")
             return True
 
@@ -144,11 +146,14 @@ class PickSteps:
 
         Discovery is one-sided at first: a server that hears a request from whom it does not know yet loses its answer.
         """
-        if not self._servers[name]():
+        if not self._lives(name):
             self._seen.pop(name, None)
             return False
         now = time.monotonic()
         return now - self._seen.setdefault(name, now) >= _ACQUAINTED_SECONDS
+
+    def _lives(self, name: str) -> bool:
+        return self._servers[name]() and not self._lifelines[name].is_cut
 
     def _call(self, endpoint: Endpoint, request: Any, cancelled: Cancelled) -> Any:
         client = self._clients[endpoint.name]
@@ -156,8 +161,14 @@ class PickSteps:
         self._wait_for(endpoint, "nobody offers", cancelled)
         left = max(0.1, self._service_seconds - (time.monotonic() - start))
         future = client.call_async(request)
+
+        def stopped() -> bool:
+            if not self._lives(endpoint.name):
+                raise RobotError(f"the node that offers '{endpoint.name}' vanished", "Start it again")
+            return cancelled()
+
         try:
-            response = wait_for(future, f"no answer from '{endpoint.name}'", left, cancelled)
+            response = wait_for(future, f"no answer from '{endpoint.name}'", left, stopped)
         except (CancelledError, RobotError):
             client.remove_pending_request(future)
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from keygrasp.objects import Rule, Source
-from keygrasp_ros.parameters import SEED, WORKSPACE_FRAME, Parameter
+from keygrasp_ros.parameters import AUTOSTART, SEED, WORKSPACE_FRAME, Parameter
 
 #: Between two publications of the arm's state while it stands.
 IDLE_STATE_SECONDS = 1.0
@@ -34,5 +34,5 @@ PARAMETERS = (
         100.0,
         read_only=False,
     ),
-    Parameter("autostart", True, "Whether the node configures and activates itself."),
+    AUTOSTART,
 )

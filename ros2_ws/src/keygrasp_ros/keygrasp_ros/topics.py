@@ -14,9 +14,10 @@ from geometry_msgs.msg import PoseArray
 from keygrasp_interfaces.action import ExecuteGrasp, Pick
 from keygrasp_interfaces.msg import GraspPlan, PerceivedScene, PickRecord
 from keygrasp_interfaces.srv import ExtractKeypoints, GenerateGrasps, LoadObject, RefineGrasp
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+from rclpy.duration import Duration
+from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from sensor_msgs.msg import CameraInfo, Image, JointState
-from std_msgs.msg import String
+from std_msgs.msg import Empty, String
 from std_srvs.srv import Trigger
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
@@ -24,6 +25,13 @@ from visualization_msgs.msg import MarkerArray
 #: Results: kept for who comes late, so that a viewer shows the last one at once.
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+#: The middleware itself says every second or so that the publisher's process lives.
+_LIFELINE = QoSProfile(
+    depth=1,
+    reliability=ReliabilityPolicy.RELIABLE,
+    liveliness=LivelinessPolicy.AUTOMATIC,
+    liveliness_lease_duration=Duration(seconds=2),
+)
 _TF_QOS = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE)
 
 
@@ -79,11 +87,6 @@ OUTCOME_MARKERS = Topic(
 )
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, "every node", "State at 1 Hz: counts and latencies.")
 
-TOPICS = (
-    DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
-    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, DIAGNOSTICS,
-)  # fmt: skip
-
 EXTRACT = Endpoint("extract_keypoints", ExtractKeypoints, "keypoint_extractor", "Understand a given depth image.")
 GENERATE = Endpoint("generate_grasps", GenerateGrasps, "grasp_generator", "Generate grasps on a scene or an image.")
 REFINE = Endpoint("refine_grasp", RefineGrasp, "pose_refiner", "Refine candidate grasps.")
@@ -96,3 +99,16 @@ SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE)
 PICK = Endpoint("pick", Pick, "pick_server", "Look, understand, plan, refine, execute.")
 EXECUTE = Endpoint("execute_grasp", ExecuteGrasp, "sim_robot", "Execute one grasp.")
 ACTIONS = (PICK, EXECUTE)
+
+
+def lifeline(endpoint: Endpoint) -> Topic:
+    """The topic whose liveliness shows that the server of an endpoint lives."""
+    text = f"Nothing is sent: its liveliness shows that '{endpoint.name}' has a living server."
+    return Topic(f"{endpoint.name}/alive", Empty, _LIFELINE, endpoint.server, text)
+
+
+TOPICS = (
+    DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
+    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, DIAGNOSTICS,
+    *(lifeline(endpoint) for endpoint in (EXTRACT, GENERATE, REFINE, EXECUTE)),
+)  # fmt: skip

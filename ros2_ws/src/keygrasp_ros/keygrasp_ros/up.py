@@ -1,4 +1,4 @@
-"""``keygrasp up sim``: start the simulated graph without ``ros2 launch``, in one process or in one a node."""
+"""``keygrasp up GRAPH``: start a graph without ``ros2 launch``, in one process or in one a node."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS, NodeSpec, default_params, nodes_for
+from keygrasp_ros.graph import DEFAULT_PLANNER, GRAPHS, PLANNERS, NodeSpec, default_params, nodes_for
 from keygrasp_ros.signals import end_quietly, leave_at_once
 
 
 def ros_arguments(
-    specs: Sequence[NodeSpec], planner: str, params: Path, given: Sequence[str] = ()
+    specs: Sequence[NodeSpec], planner: str, params: Path, given: Sequence[str] = (), *, sim_time: bool = False
 ) -> dict[str, list[str]]:
     """ROS arguments (without ``--ros-args``) of each node where it has a process of its own.
 
@@ -23,15 +23,19 @@ def ros_arguments(
         planner: Which grasp is executed.
         params: Parameter file.
         given: More ROS arguments for all, such as remappings; they come last and win.
+        sim_time: Whether the nodes follow the simulator's clock.
     """
-    return {spec.name: ["--params-file", str(params), *spec.arguments(planner), *given] for spec in specs}
+    return {
+        spec.name: ["--params-file", str(params), *spec.arguments(planner, sim_time=sim_time), *given] for spec in specs
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     given = list(sys.argv[1:] if argv is None else argv)
-    given, ros = _split_ros(given)
+    given, ros = split_ros(given)
     options = _parser().parse_args(given)
+    options.params = options.params or default_params(options.graph)
     if not options.params.is_file():
         print(f"keygrasp: can't read {options.params}. Check the path", file=sys.stderr)
         return 2
@@ -42,18 +46,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, ros: Sequence[str]) -> int:
-    specs = nodes_for(options.planner)
+    specs = nodes_for(options.planner, options.graph)
     if options.processes:
         from keygrasp_ros.processes import NodeProcesses, run_processes
 
-        return run_processes(NodeProcesses(specs, ros_arguments(specs, options.planner, options.params, ros)))
+        arguments = ros_arguments(specs, options.planner, options.params, ros, sim_time=options.sim_time)
+        return run_processes(NodeProcesses(specs, arguments))
     from keygrasp_ros.running import run_nodes
 
-    create = [functools.partial(spec.create, options.planner) for spec in specs]
+    create = [functools.partial(spec.create, options.planner, sim_time=options.sim_time) for spec in specs]
     return run_nodes(create, ["--ros-args", "--params-file", str(options.params), *ros])
 
 
-def _split_ros(arguments: list[str]) -> tuple[list[str], list[str]]:
+def split_ros(arguments: list[str]) -> tuple[list[str], list[str]]:
     """What stands before and after ``--ros-args``."""
     if "--ros-args" not in arguments:
         return arguments, []
@@ -70,14 +75,15 @@ def _parser() -> argparse.ArgumentParser:
         description=f"Start the ROS 2 graph; Ctrl-C ends it.{note}",
         epilog="What follows --ros-args goes to the nodes: -r __ns:=/left, -p sim_robot:rule:=A, ...",
     )
-    parser.add_argument("graph", choices=("sim",), help="which graph: sim is the simulated arm")
+    parser.add_argument(
+        "graph", choices=GRAPHS, help="sim is the simulated table and arm, ur5 an arm that its own driver moves"
+    )
     parser.add_argument(
         "--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="which grasp is executed (default: %(default)s)"
     )
     parser.add_argument("--processes", action="store_true", help="one process a node instead of one for all")
-    parser.add_argument(
-        "--params", type=Path, default=default_params(), metavar="FILE", help="parameter file (default: %(default)s)"
-    )
+    parser.add_argument("--sim-time", action="store_true", help="all nodes follow /clock, which sim publishes")
+    parser.add_argument("--params", type=Path, metavar="FILE", help="parameter file (default: the graph's own)")
     return parser
 
 

@@ -13,6 +13,7 @@ from keygrasp.perception import Perceived
 from keygrasp.scene import GraspPlan, GripperSpec
 from keygrasp_ros.conversions import plan_message
 from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.lifelines import offer
 from keygrasp_ros.markers import candidate_markers, poses
 from keygrasp_ros.parameters import GRIPPER, fill, from_dataclass, reader
 from keygrasp_ros.running import node_main
@@ -35,6 +36,7 @@ class GraspGeneratorNode(Node):
         self._plans = self.create_publisher(GRASPS.type, GRASPS.name, GRASPS.qos)
         self._poses = self.create_publisher(GRASP_POSES.type, GRASP_POSES.name, GRASP_POSES.qos)
         self._markers = self.create_publisher(GRASP_MARKERS.type, GRASP_MARKERS.name, GRASP_MARKERS.qos)
+        self._lifeline = offer(self, GENERATE)
         self.create_service(GENERATE.type, GENERATE.name, self._answer, callback_group=ReentrantCallbackGroup())
 
     def _answer(self, request: GENERATE.type.Request, response: GENERATE.type.Response) -> GENERATE.type.Response:

@@ -12,6 +12,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from keygrasp.errors import KeygraspError
 from keygrasp_ros.camera_feed import CameraFeed
 from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.lifelines import offer
 from keygrasp_ros.markers import keypoint_markers
 from keygrasp_ros.parameters import Parameter, reader
 from keygrasp_ros.running import node_main
@@ -40,6 +41,7 @@ class KeypointExtractor(Node):
             self.create_publisher(topic.type, topic.name, topic.qos, event_callbacks=events)
             for topic in (SCENE, KEYPOINT_MARKERS)
         )
+        self._lifeline = offer(self, EXTRACT)
         self.create_service(EXTRACT.type, EXTRACT.name, self._answer, callback_group=ReentrantCallbackGroup())
 
     def _answer(self, request: EXTRACT.type.Request, response: EXTRACT.type.Response) -> EXTRACT.type.Response:

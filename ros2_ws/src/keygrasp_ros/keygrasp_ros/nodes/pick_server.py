@@ -25,6 +25,7 @@ from keygrasp_ros.goals import accept_cancel, end_goal, ended_early
 from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS
 from keygrasp_ros.markers import outcome_markers
 from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
+from keygrasp_ros.pick_once import COMMAND
 from keygrasp_ros.pick_steps import STOP_SECONDS, PickSteps
 from keygrasp_ros.running import node_main
 from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, RECORD
@@ -52,7 +53,9 @@ class PickServer(Node):
         self._frames = listen(self)
         group = ReentrantCallbackGroup()
         self._steps = PickSteps(self, read, CameraFeed(self), group)
-        self._monitor = Monitor(self, self._steps.missing)
+        place = self.get_namespace()
+        command = COMMAND if place == "/" else f"{COMMAND} --namespace {place}"
+        self._monitor = Monitor(self, self._steps.missing, f"ready; pick from another terminal: {command}")
         self._records = self.create_publisher(RECORD.type, RECORD.name, RECORD.qos)
         self._markers = self.create_publisher(OUTCOME_MARKERS.type, OUTCOME_MARKERS.name, OUTCOME_MARKERS.qos)
         self._server = ActionServer(

@@ -16,6 +16,7 @@ from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, sin
 from keygrasp.scene import GripperSpec
 from keygrasp_ros.conversions import plan_message, plan_of
 from keygrasp_ros.diagnostics import Monitor
+from keygrasp_ros.lifelines import offer
 from keygrasp_ros.markers import path_markers, poses
 from keygrasp_ros.parameters import GRIPPER, SEED, Parameter, fill, from_dataclass, reader
 from keygrasp_ros.running import node_main
@@ -46,6 +47,7 @@ class PoseRefiner(Node):
         self._plans = self.create_publisher(REFINED.type, REFINED.name, REFINED.qos)
         self._poses = self.create_publisher(REFINED_POSES.type, REFINED_POSES.name, REFINED_POSES.qos)
         self._markers = self.create_publisher(REFINED_MARKERS.type, REFINED_MARKERS.name, REFINED_MARKERS.qos)
+        self._lifeline = offer(self, REFINE)
         self.create_service(REFINE.type, REFINE.name, self._answer, callback_group=ReentrantCallbackGroup())
 
     def _load(self, weights: str, config: RefinerConfig) -> Refiner | None:

@@ -11,7 +11,6 @@ import threading
 import time
 from typing import Any
 
-from keygrasp_interfaces.msg import TrialOutcome as OutcomeMessage
 from keygrasp_interfaces.srv import LoadObject
 from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
@@ -24,7 +23,9 @@ from keygrasp.objects import split
 from keygrasp.scene import Stage, TrialOutcome
 from keygrasp_ros.conversions import grasp_of, outcome_message
 from keygrasp_ros.diagnostics import Monitor
-from keygrasp_ros.goals import accept_cancel, end_goal, ended_early
+from keygrasp_ros.goals import accept_cancel, end_goal, refuse
+from keygrasp_ros.lifecycle import start
+from keygrasp_ros.lifelines import offer
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.sim_parameters import IDLE_STATE_SECONDS, PARAMETERS
@@ -47,18 +48,14 @@ class SimRobot(LifecycleNode):
         self._publisher: SimPublisher | None = None
         self._timers: list[Any] = []
         group = ReentrantCallbackGroup()
+        self._lifeline = offer(self, EXECUTE)
         self._server = ActionServer(
             self, EXECUTE.type, EXECUTE.name, self._execute, callback_group=group, cancel_callback=accept_cancel
         )
         self.create_service(LOAD_OBJECT.type, LOAD_OBJECT.name, self._load_object, callback_group=group)
         self.create_service(RESET_SCENE.type, RESET_SCENE.name, self._reset_scene, callback_group=group)
         if self._read("autostart"):
-            self._start()
-
-    def _start(self) -> None:
-        for trigger in (self.trigger_configure, self.trigger_activate):
-            if trigger() != TransitionCallbackReturn.SUCCESS:
-                raise KeygraspError("the simulator did not start", "The line above says why")
+            start(self, "the simulator")
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Build the physics world with the object of the parameters."""
@@ -194,10 +191,7 @@ class SimRobot(LifecycleNode):
         return result
 
     def _refused(self, handle: ServerGoalHandle, reason: str) -> EXECUTE.type.Result:
-        self._monitor.fault(f"refused: {reason}")
-        outcome = ended_early(OutcomeMessage.REFUSED, reason, self.get_clock().now().to_msg())
-        end_goal(handle, outcome)
-        return EXECUTE.type.Result(outcome=outcome)
+        return refuse(handle, self._monitor, EXECUTE.type, reason, self.get_clock().now().to_msg())
 
 
 def main() -> int:

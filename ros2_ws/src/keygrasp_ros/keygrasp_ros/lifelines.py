@@ -1,0 +1,52 @@
+"""Whether the node behind a service or an action still lives, known within seconds even where it was killed.
+
+ROS itself only notices when DDS gives a silent participant up, after 20 s. Here a server offers a topic on which
+nothing is ever sent, with a liveliness lease that the middleware keeps up by itself: it ends when the process does, and
+not while the process is merely busy. Servers of others, which offer no such topic, are believed to live.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+
+from keygrasp_ros.topics import Endpoint, lifeline
+
+
+def offer(node: Node, endpoint: Endpoint) -> Publisher:
+    """Let others know that ``node``, which serves ``endpoint``, lives."""
+    topic = lifeline(endpoint)
+    return node.create_publisher(topic.type, topic.name, topic.qos)
+
+
+class Lifeline:
+    """Watches the server of an endpoint.
+
+    Args:
+        node: Node that watches.
+        endpoint: What the server offers.
+    """
+
+    def __init__(self, node: Node, endpoint: Endpoint) -> None:
+        self._lock = threading.Lock()
+        self._alive, self._known = 0, False
+        topic = lifeline(endpoint)
+        events = SubscriptionEventCallbacks(liveliness=self._changed)
+        self._subscription = node.create_subscription(
+            topic.type, topic.name, lambda _: None, topic.qos, event_callbacks=events
+        )
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there was a server that showed that it lived, and none does so any more."""
+        with self._lock:
+            return self._known and self._alive == 0
+
+    def _changed(self, event: Any) -> None:
+        with self._lock:
+            self._alive = event.alive_count
+            self._known |= event.alive_count > 0

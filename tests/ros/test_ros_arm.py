@@ -1,0 +1,314 @@
+"""The node for arms that others drive, against a UR5's driver of the tests' own that behaves and misbehaves."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from action_msgs.msg import GoalStatus
+from keygrasp_interfaces.action import ExecuteGrasp
+from keygrasp_interfaces.msg import TrialOutcome
+from keygrasp_ros.client import PickClient
+from keygrasp_ros.graph import EXECUTABLES, default_params
+from keygrasp_ros.isolation import free_domain
+from keygrasp_ros.topics import EXECUTE
+from keygrasp_ros.waiting import wait_for, wait_until
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import GetParameters, SetParameters
+from rclpy.action import ActionClient
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+FAKE = [sys.executable, str(Path(__file__).parents[1] / "support" / "fake_ur5.py")]
+ARM = [sys.executable, "-m", EXECUTABLES, "trajectory_arm", "--ros-args"]
+STAGES = ["approach", "descend", "close", "lift", "shake", "hold"]
+
+
+def never():
+    return False
+
+
+def goal(**change):
+    message = ExecuteGrasp.Goal()
+    message.header.frame_id = "workspace"
+    message.grasp.x, message.grasp.y, message.grasp.z, message.grasp.width = 0.02, -0.03, 0.04, 0.06
+    for name, value in change.items():
+        setattr(message.grasp, name, value)
+    return message
+
+
+class Bench:
+    """The node and the driver, and a client of the node."""
+
+    def __init__(self, start):
+        self._start, self._lives = start, 0
+        self.client = PickClient("bench")
+        self.node = self.client.node
+        self._robot = ActionClient(self.node, ExecuteGrasp, EXECUTE.name)
+        self.arm = start(
+            [*ARM, "--params-file", str(default_params("ur5")), "-p", "speed:=1.0", "-p", "motion_margin:=1"]
+        )
+        self.start_driver()
+        wait_until(self._robot.server_is_ready, "no arm", 30.0, never)
+
+    def start_driver(self):
+        self._lives += 1  # a name of its own for each: for a while, ROS goes on to know one that was killed
+        name = f"fake_ur5_{self._lives}"
+        self.driver = self._start([*FAKE, "--ros-args", "-r", f"__node:={name}"])
+        self._set = self.node.create_client(SetParameters, f"{name}/set_parameters")
+        wait_until(self._set.service_is_ready, "no driver", 30.0, never)
+
+    def behave(self, mode="well", with_object=True):
+        text = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=mode)
+        flag = ParameterValue(type=ParameterType.PARAMETER_BOOL, bool_value=with_object)
+        request = SetParameters.Request(
+            parameters=[Parameter(name="mode", value=text), Parameter(name="object", value=flag)]
+        )
+        assert wait_for(self._set.call_async(request), "no answer", 10.0, never).results[0].successful
+
+    def is_moving(self):
+        client = self.node.create_client(GetParameters, f"fake_ur5_{self._lives}/get_parameters")
+        wait_until(client.service_is_ready, "no driver", 10.0, never)
+        answer = wait_for(client.call_async(GetParameters.Request(names=["moving"])), "no answer", 10.0, never)
+        self.node.destroy_client(client)
+        return answer.values[0].bool_value
+
+    def send(self, message, on_stage=lambda stage: None):
+        sent = self._robot.send_goal_async(message, feedback_callback=lambda m: on_stage(m.feedback.stage))
+        return wait_for(sent, "no answer", 10.0, never)
+
+    def execute(self, message, on_stage=lambda stage: None):
+        return self.result(self.send(message, on_stage)).result.outcome
+
+    def result(self, handle, seconds=30.0):
+        return wait_for(handle.get_result_async(), "no result", seconds, never)
+
+    def change_state(self, *transitions):
+        client = self.node.create_client(ChangeState, "trajectory_arm/change_state")
+        wait_until(client.service_is_ready, "no lifecycle", 10.0, never)
+        for transition in transitions:
+            request = ChangeState.Request()
+            request.transition.id = transition
+            assert wait_for(client.call_async(request), "no answer", 10.0, never).success
+        self.node.destroy_client(client)
+
+    def close(self):
+        self._robot.destroy()
+        self.client.close()
+
+
+@pytest.fixture(scope="module")
+def bench_of_all(own_corner, tmp_path_factory):
+    os.environ["ROS_DOMAIN_ID"] = str(free_domain())
+    log = tmp_path_factory.mktemp("arm") / "log"
+    started = []
+
+    def start(command):
+        with log.open("ab") as output:
+            started.append(subprocess.Popen(command, stdout=output, stderr=output))
+        return started[-1]
+
+    bench = Bench(start)
+    try:
+        # The first goals may come before TF and joint states have arrived.
+        wait_until(lambda: "opening" in bench.execute(goal(width=1.0)).message, "never ready", 20.0, never)
+        yield bench
+    finally:
+        bench.close()
+        bench.arm.send_signal(signal.SIGTERM)
+        status = bench.arm.wait(15)
+        for child in started:
+            child.kill()
+            child.wait()
+    assert status == 0, log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture
+def bench(bench_of_all):
+    bench_of_all.behave()
+    yield bench_of_all
+    bench_of_all.behave()
+
+
+def test_a_grasp_in_all_stages(bench):
+    stages = []
+    outcome = bench.execute(goal(), stages.append)
+    assert outcome.outcome == TrialOutcome.SUCCESS, outcome.message
+    assert stages == STAGES
+    assert outcome.rise == pytest.approx(0.15, abs=0.005)
+    assert outcome.opening == pytest.approx(0.04, abs=0.002)
+
+
+def test_placing_lets_go_where_it_was_asked_for_and_returns_home(bench):
+    message = goal()
+    message.place = True
+    message.place_at.x, message.place_at.y, message.place_at.z = -0.05, 0.06, 0.04
+    stages = []
+    outcome = bench.execute(message, stages.append)
+    assert outcome.outcome == TrialOutcome.SUCCESS, outcome.message
+    assert outcome.message == "put down"
+    assert stages == ["approach", "descend", "close", "lift", "place"]
+
+
+def test_closing_on_nothing_is_empty(bench):
+    bench.behave(with_object=False)
+    outcome = bench.execute(goal())
+    assert outcome.outcome == TrialOutcome.EMPTY
+    assert outcome.opening < 0.002
+    assert "did not return home" not in outcome.message
+
+
+def test_an_object_that_falls_is_noticed(bench):
+    bench.behave("drop")
+    assert bench.execute(goal()).outcome == TrialOutcome.SLIPPED
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("reject", "rejected the goal"),
+        ("abort", "a motor is too warm"),
+        ("endless", "did not finish"),
+        ("deaf", "did not end a cancelled goal"),
+        ("short", "off its target"),
+        ("silent", "joint state"),
+        ("gripper_stuck", "the gripper stopped"),
+        ("gripper_reject", "the gripper rejected"),
+    ],
+)
+def test_a_driver_that_misbehaves_is_a_robot_fault_with_the_reason(bench, mode, words):
+    bench.behave(mode)
+    outcome = bench.execute(goal())
+    assert outcome.outcome == TrialOutcome.ROBOT_FAULT
+    assert words in outcome.message
+    assert "the gripper" in outcome.message
+
+
+def test_leaving_the_path_while_descending_is_a_contact(bench):
+    bench.behave("path_left")
+    outcome = bench.execute(goal())
+    assert outcome.outcome == TrialOutcome.CONTACT_TOO_EARLY
+    assert "path tolerance violated" in outcome.message
+
+
+@pytest.mark.parametrize(("mode", "words"), [("nan", "nan"), ("strangers", "joint state")])
+def test_joint_states_that_are_none_refuse_the_goal_before_anything_moves(bench, mode, words):
+    bench.behave(mode)
+    time.sleep(0.7)  # what was heard before gets stale
+    stages = []
+    outcome = bench.execute(goal(), stages.append)
+    assert outcome.outcome == TrialOutcome.REFUSED
+    assert words in outcome.message
+    assert stages == []
+
+
+def test_joints_of_another_arm_are_named_where_nothing_else_was_heard(bench):
+    bench.change_state(Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
+    bench.behave("strangers")
+    bench.change_state(Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+    time.sleep(0.5)
+    message = bench.execute(goal()).message
+    assert "other_finger_joint" in message
+    assert "joint_prefix" in message
+
+
+def test_a_driver_that_is_killed_is_noticed_within_three_seconds_and_may_come_back(bench):
+    bench.behave("endless")
+    seen = []
+    handle = bench.send(goal(), seen.append)
+    wait_until(lambda: "approach" in seen, "no start", 10.0, never)
+    time.sleep(1.0)
+    bench.driver.kill()
+    began = time.monotonic()
+    outcome = bench.result(handle).result.outcome
+    assert time.monotonic() - began < 3.0
+    assert outcome.outcome == TrialOutcome.ROBOT_FAULT
+    assert "joint state" in outcome.message
+    bench.start_driver()
+    wait_until(lambda: bench.execute(goal()).outcome == TrialOutcome.SUCCESS, "no recovery", 30.0, never)
+
+
+@pytest.mark.parametrize("stage", ["approach", "close", "lift"])
+def test_a_cancel_stops_the_trajectory(bench, stage):
+    seen = []
+    if stage == "approach":
+        bench.behave("endless")
+    handle = bench.send(goal(), seen.append)
+    wait_until(lambda: stage in seen, "the stage never came", 20.0, never)
+    asked = time.monotonic()
+    wait_for(handle.cancel_goal_async(), "no answer", 5.0, never)
+    answer = bench.result(handle)
+    assert time.monotonic() - asked < 2.0
+    assert answer.status == GoalStatus.STATUS_CANCELED
+    assert answer.result.outcome.outcome == TrialOutcome.CANCELLED
+    assert "the gripper" in answer.result.outcome.message
+    assert "hold" not in seen
+
+
+def test_a_second_goal_is_refused_while_the_first_goes_on(bench):
+    bench.behave("endless")
+    first = bench.send(goal())
+    assert "busy" in bench.execute(goal()).message
+    wait_for(first.cancel_goal_async(), "no answer", 5.0, never)
+    assert bench.result(first).result.outcome.outcome == TrialOutcome.CANCELLED
+
+
+def test_going_to_sleep_stops_the_arm_and_it_can_be_woken(bench):
+    bench.behave("endless")
+    handle = bench.send(goal())
+    time.sleep(0.5)
+    bench.change_state(Transition.TRANSITION_DEACTIVATE)
+    assert bench.result(handle).result.outcome.outcome == TrialOutcome.CANCELLED
+    assert "not active" in bench.execute(goal()).message
+    bench.behave()
+    bench.change_state(Transition.TRANSITION_ACTIVATE)
+    assert bench.execute(goal()).outcome == TrialOutcome.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "words"),
+    [
+        ({"x": 0.9}, TrialOutcome.UNREACHABLE, "can't reach"),
+        ({"width": 0.2}, TrialOutcome.UNREACHABLE, "outside the gripper's"),
+        ({"z": -0.01}, TrialOutcome.UNREACHABLE, "below the table"),
+        ({"x": math.nan}, TrialOutcome.REFUSED, "nan"),
+    ],
+)
+def test_grasps_that_cannot_be_are_answered_before_anything_moves(bench, change, outcome, words):
+    stages = []
+    answer = bench.execute(goal(**change), stages.append)
+    assert answer.outcome == outcome
+    assert words in answer.message
+    assert stages == []
+
+
+def test_an_unreachable_place_is_said_before_anything_moves(bench):
+    message = goal()
+    message.place, message.place_at.x = True, 2.0
+    stages = []
+    assert bench.execute(message, stages.append).outcome == TrialOutcome.UNREACHABLE
+    assert stages == []
+
+
+@pytest.mark.parametrize("frame", ["", "camera"])
+def test_a_grasp_in_another_frame_is_refused(bench, frame):
+    message = goal()
+    message.header.frame_id = frame
+    assert bench.execute(message).outcome == TrialOutcome.REFUSED
+
+
+def test_a_signal_while_the_arm_moves_stops_it_and_ends_the_node_in_order(bench):
+    """Last in this file: it takes the node down, whose log and status the fixture checks."""
+    bench.behave("endless")
+    seen = []
+    bench.send(goal(), seen.append)
+    wait_until(lambda: "approach" in seen and bench.is_moving(), "no motion", 10.0, never)
+    bench.arm.send_signal(signal.SIGTERM)
+    assert bench.arm.wait(15) == 0
+    wait_until(lambda: not bench.is_moving(), "the arm still moves", 3.0, never)
