@@ -24,3 +24,13 @@ def is_ready_for_signals(pid):
     """Whether our handlers are set: before, Python itself catches SIGINT, but not SIGTERM."""
     status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return bool(int(status["SigCgt"], 16) & 1 << (signal.SIGTERM - 1))
+
+
+def running(child):
+    """A check for :meth:`PickClient.wait_ready` that gives up, with the output, when the graph has ended."""
+
+    def check():
+        assert child.poll() is None, child.communicate()[0]
+        return False
+
+    return check

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from keygrasp_ros.graph import default_params, nodes_for
+from keygrasp_ros.graph import GRAPHS, PLANNERS, default_params, nodes_for
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.waiting import wait_until
 from ros_processes import children_of, is_ready_for_signals
@@ -54,18 +54,23 @@ def launch(run, monkeypatch, tmp_path):
 
 
 @needs_launch
-@pytest.mark.parametrize("planner", ["refined", "geometric"])
-def test_the_launch_file_starts_the_nodes_of_the_list(planner):
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_launch_file_starts_the_nodes_of_the_list(graph, planner):
+    from keygrasp_ros.launching import nodes as launched_nodes
+
     from launch import LaunchContext
 
     context = LaunchContext()
-    context.launch_configurations.update(planner=planner, params_file=str(default_params()), namespace="")
-    nodes = load("sim")._nodes(context)
-    assert [node.node_executable for node in nodes] == [spec.name for spec in nodes_for(planner)]
+    context.launch_configurations.update(
+        planner=planner, params_file=str(default_params(graph)), namespace="", use_sim_time="false"
+    )
+    nodes = launched_nodes(context, graph)
+    assert [node.node_executable for node in nodes] == [spec.name for spec in nodes_for(planner, graph)]
 
 
 @needs_launch
-@pytest.mark.parametrize("name", ["sim", "view"])
+@pytest.mark.parametrize("name", [*GRAPHS, "view"])
 def test_launch_files_describe_themselves(name):
     assert load(name).generate_launch_description().entities
 

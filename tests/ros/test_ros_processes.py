@@ -12,21 +12,11 @@ from keygrasp_ros.isolation import free_domain, isolated_environment
 from keygrasp_ros.processes import NodeProcesses
 from keygrasp_ros.up import ros_arguments
 from keygrasp_ros.waiting import wait_until
-from ros_processes import alive, children_of, is_ready_for_signals
+from ros_processes import alive, children_of, is_ready_for_signals, running
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 UP = [sys.executable, "-m", "keygrasp_ros.up", "sim", "--planner", "geometric"]
 QUICK = ["--ros-args", "-p", "sim_robot:robot:=gripper"]
-
-
-def running(child):
-    """A check for :meth:`PickClient.wait_ready` that gives up, with the output, when the graph has ended."""
-
-    def check():
-        assert child.poll() is None, child.communicate()[0]
-        return False
-
-    return check
 
 
 @pytest.fixture
@@ -82,7 +72,9 @@ def test_a_robot_that_dies_during_a_pick_ends_it_and_comes_back(domain, tmp_path
         handle = client.send(on_feedback=lambda feedback: seen.append(feedback.stage))
         wait_until(lambda: "descend" in seen, "the arm did not move", 30.0, lambda: False)
         graph.children["sim_robot"].kill()
+        killed = time.monotonic()
         result = client.result(handle, 60.0)
+        assert time.monotonic() - killed < 3.0
         assert result.outcome.outcome == TrialOutcome.ROBOT_FAULT
         assert "vanished" in result.outcome.message
         graph.children["sim_robot"].wait()

@@ -24,7 +24,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import InputError, RobotError
-from keygrasp_ros.conversions import picture_of, seconds_of
+from keygrasp_ros.conversions import picture_of
 from keygrasp_ros.diagnostics import RUNNING
 from keygrasp_ros.topics import DIAGNOSTICS, LOAD_OBJECT, OBSERVER, PICK, RECORD
 from keygrasp_ros.waiting import wait_for, wait_until
@@ -159,9 +159,10 @@ class PickClient:
         Raises:
             RobotError: If nobody answers in time.
         """
-        began = self.node.get_clock().now().nanoseconds * 1e-9
+        self._pictures.clear()
         result = self.result(self.send(goal, on_feedback), seconds, check)
-        return PickAnswer(result, self._record(result), self._picture(began))
+        record = self._record(result)
+        return PickAnswer(result, record, picture_of(self._pictures[-1]) if self._pictures else None)
 
     def _record(self, result: PICK.type.Result) -> PickRecord | None:
         """The record of a result; it travels on another topic and may arrive a moment later."""
@@ -175,9 +176,3 @@ class PickClient:
                     return record
             time.sleep(0.01)
         return None
-
-    def _picture(self, began: float) -> np.ndarray | None:
-        del self._pictures[:-1]
-        if not self._pictures or seconds_of(self._pictures[-1].header.stamp) < began:
-            return None
-        return picture_of(self._pictures[-1])

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from keygrasp_ros.topics import DIAGNOSTICS
@@ -39,7 +40,8 @@ class Monitor:
         self._faults = 0
         self._last_fault = ""
         self._publisher = node.create_publisher(DIAGNOSTICS.type, DIAGNOSTICS.name, DIAGNOSTICS.qos)
-        node.create_timer(1.0, self._publish)
+        # On the wall's clock: one that waits for /clock must be able to say so.
+        node.create_timer(1.0, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -65,6 +67,9 @@ class Monitor:
         status = DiagnosticStatus(level=DiagnosticStatus.OK, name=self._node.get_fully_qualified_name())
         status.message = RUNNING
         missing = self._missing()
+        clock = self._node.get_clock()
+        if clock.ros_time_is_active and clock.now().nanoseconds == 0:
+            missing = ("'/clock'", *missing)
         if missing:
             status.level, status.message = DiagnosticStatus.WARN, f"waits for {', '.join(missing)}"
         self._tell(status.message, bool(missing))

@@ -34,5 +34,6 @@ PARAMETERS = (
         100.0,
         read_only=False,
     ),
+    Parameter("publish_clock", False, "Whether simulated time is published on /clock, for nodes with use_sim_time."),
     AUTOSTART,
 )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from builtin_interfaces.msg import Time
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from std_msgs.msg import Header, String
@@ -16,6 +17,7 @@ from keygrasp.protocol.constants import PROTOCOL
 from keygrasp.sim import look_at
 from keygrasp_ros.conversions import camera_info_message, depth_message, rgb_message
 from keygrasp_ros.robot_state import RobotState, robot_description, transform
+from keygrasp_ros.sim_clock import SimClock
 from keygrasp_ros.sim_scene import SimScene
 from keygrasp_ros.topics import DEPTH, DEPTH_INFO, JOINT_STATES, OBSERVER, ROBOT_DESCRIPTION, TF, TF_STATIC, Topic
 
@@ -37,10 +39,18 @@ class SimPublisher:
         read: Reads the node's parameters.
         scene: What is shown.
         on_viewers: Called when somebody begins or ceases to take images; see :attr:`has_viewers`.
+        clock: Simulated time, for stamps; the node's own clock where it is ``None``.
     """
 
-    def __init__(self, node: Node, read: Callable[[str], Any], scene: SimScene, on_viewers: Callable[[], None]) -> None:
-        self._node, self._scene = node, scene
+    def __init__(
+        self,
+        node: Node,
+        read: Callable[[str], Any],
+        scene: SimScene,
+        on_viewers: Callable[[], None],
+        clock: SimClock | None,
+    ) -> None:
+        self._node, self._scene, self._clock = node, scene, clock
         self._workspace: str = read("workspace_frame")
         self._camera: str = read("camera.frame")
         self._period = 1.0 / read("state_rate")
@@ -53,6 +63,11 @@ class SimPublisher:
         }
         self._state: RobotState | None = None
 
+    def now(self) -> Time:
+        """The time of what is published."""
+        stamp: Time = self._node.get_clock().now().to_msg() if self._clock is None else self._clock.now()
+        return stamp
+
     @property
     def has_viewers(self) -> bool:
         """Whether anybody takes images."""
@@ -62,7 +77,7 @@ class SimPublisher:
         """What stays as it is until the next load; ``/tf_static`` in one message, as a late listener gets the last."""
         scene = self._scene.scene
         self._state = RobotState(scene.world, scene.robot.body, self._workspace)
-        stamp = self._node.get_clock().now().to_msg()
+        stamp = self.now()
         camera = transform(self._camera, self._workspace, overhead_pose(PROTOCOL.camera_height), stamp)
         self._publish(ROBOT_DESCRIPTION, String(data=robot_description(scene.robot)))
         self._publish(TF_STATIC, TFMessage(transforms=[camera, self._state.base(stamp)]))
@@ -70,7 +85,7 @@ class SimPublisher:
     def publish_image(self) -> None:
         """The depth image and its camera model, with one stamp."""
         view = self._scene.view
-        header = Header(stamp=self._node.get_clock().now().to_msg(), frame_id=self._camera)
+        header = Header(stamp=self.now(), frame_id=self._camera)
         self._publish(DEPTH, depth_message(view.depth, header))
         self._publish(DEPTH_INFO, camera_info_message(view.intrinsics, header))
 
@@ -78,18 +93,20 @@ class SimPublisher:
         """Joint states and link transforms."""
         if self._state is None:
             return
-        stamp = self._node.get_clock().now().to_msg()
+        stamp = self.now()
         self._last_state = time.monotonic()
         self._publish(JOINT_STATES, self._state.joint_state(stamp))
         self._publish(TF, self._state.links(stamp))
 
     def publish_observer(self) -> None:
         """A picture of the arm as it is now."""
-        header = Header(stamp=self._node.get_clock().now().to_msg(), frame_id=self._workspace)
+        header = Header(stamp=self.now(), frame_id=self._workspace)
         self._publish(OBSERVER, rgb_message(self._scene.scene.world.render_rgb(*_OBSERVER_SIZE, _OBSERVER), header))
 
     def step(self, real_time_factor: float) -> None:
         """After a simulated step: publish the state when it is due, and hold time back where it runs too fast."""
+        if self._clock is not None:
+            self._clock.step(self._scene.scene.world.time)
         if time.monotonic() - self._last_state >= self._period:
             self.publish_state()
         if real_time_factor <= 0:

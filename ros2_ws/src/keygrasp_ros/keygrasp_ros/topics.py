@@ -16,6 +16,7 @@ from keygrasp_interfaces.msg import GraspPlan, PerceivedScene, PickRecord
 from keygrasp_interfaces.srv import ExtractKeypoints, GenerateGrasps, LoadObject, RefineGrasp
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Empty, String
 from std_srvs.srv import Trigger
@@ -85,6 +86,7 @@ RECORD = Topic("pick/record", PickRecord, RELIABLE, "pick_server", "What a pick 
 OUTCOME_MARKERS = Topic(
     "pick/markers", MarkerArray, LATCHED, "pick_server", "Outcome of the last pick as text for RViz."
 )
+CLOCK = Topic("/clock", Clock, RELIABLE, "sim_robot", "Simulated time, where `publish_clock` is set.")
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, "every node", "State at 1 Hz: counts and latencies.")
 
 EXTRACT = Endpoint("extract_keypoints", ExtractKeypoints, "keypoint_extractor", "Understand a given depth image.")
@@ -109,6 +111,6 @@ def lifeline(endpoint: Endpoint) -> Topic:
 
 TOPICS = (
     DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
-    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, DIAGNOSTICS,
+    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, DIAGNOSTICS, CLOCK,
     *(lifeline(endpoint) for endpoint in (EXTRACT, GENERATE, REFINE, EXECUTE)),
 )  # fmt: skip

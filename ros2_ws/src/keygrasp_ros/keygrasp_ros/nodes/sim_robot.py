@@ -28,6 +28,7 @@ from keygrasp_ros.lifecycle import start
 from keygrasp_ros.lifelines import offer
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
+from keygrasp_ros.sim_clock import SimClock
 from keygrasp_ros.sim_parameters import IDLE_STATE_SECONDS, PARAMETERS
 from keygrasp_ros.sim_publisher import SimPublisher
 from keygrasp_ros.sim_scene import SimScene
@@ -46,6 +47,7 @@ class SimRobot(LifecycleNode):
         self._closing = threading.Event()
         self._scene: SimScene | None = None
         self._publisher: SimPublisher | None = None
+        self._sim_clock = SimClock(self) if self._read("publish_clock") else None
         self._timers: list[Any] = []
         group = ReentrantCallbackGroup()
         self._lifeline = offer(self, EXECUTE)
@@ -63,7 +65,7 @@ class SimRobot(LifecycleNode):
             name = self._read("object") or split("test")[0]
             self._scene = SimScene(self._read("robot"), full_motion=self._read("full_motion"))
             self._scene.load(name, self._read("rule"), self._read("seed"), self._read("source"))
-            self._publisher = SimPublisher(self, self._read, self._scene, self._follow_viewers)
+            self._publisher = SimPublisher(self, self._read, self._scene, self._follow_viewers, self._sim_clock)
         except Exception as error:  # rclpy would swallow it without a word
             self.get_logger().error(f"can't configure: {error}")
             return TransitionCallbackReturn.FAILURE
@@ -77,6 +79,8 @@ class SimRobot(LifecycleNode):
             self.create_timer(1.0 / self._read("camera.rate"), self._when_idle(self._publisher.publish_image), group),
             self.create_timer(IDLE_STATE_SECONDS, self._when_idle(self._publisher.publish_state), group),
         ]
+        if self._sim_clock is not None:
+            self._timers.append(self._sim_clock.start(self._when_idle(self._sim_clock.idle)))
         self._follow_viewers()
         return super().on_activate(state)
 
@@ -109,7 +113,7 @@ class SimRobot(LifecycleNode):
         """Send images while anybody takes them, the first at once."""
         if self._publisher is None or not self._timers:
             return
-        camera, _ = self._timers
+        camera = self._timers[0]
         if not self._publisher.has_viewers:
             camera.cancel()
             return
@@ -186,7 +190,7 @@ class SimRobot(LifecycleNode):
         if self._read("observer") and not self._closing.is_set():
             self._publisher.publish_observer()
         scene.prepare_next(lifted=outcome.success and not handle.request.place)
-        result = EXECUTE.type.Result(outcome=outcome_message(outcome, self.get_clock().now().to_msg()))
+        result = EXECUTE.type.Result(outcome=outcome_message(outcome, self._publisher.now()))
         end_goal(handle, result.outcome)
         return result
 

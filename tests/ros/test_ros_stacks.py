@@ -1,0 +1,91 @@
+"""Whole graphs of their own: simulated time, and two stacks side by side."""
+
+import signal
+import sys
+import time
+
+import pytest
+from keygrasp_interfaces.msg import TrialOutcome
+from keygrasp_ros.camera_feed import CameraFeed
+from keygrasp_ros.client import PickClient
+from keygrasp_ros.conversions import seconds_of
+from keygrasp_ros.graph import nodes_for
+from keygrasp_ros.isolation import free_domain
+from keygrasp_ros.topics import CLOCK
+from keygrasp_ros.waiting import wait_for, wait_until
+from rcl_interfaces.srv import GetParameters
+from ros_processes import running
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+UP = [sys.executable, "-m", "keygrasp_ros.up", "sim", "--planner", "geometric"]
+QUICK = ["--ros-args", "-p", "sim_robot:robot:=gripper"]
+
+
+def never():
+    return False
+
+
+@pytest.fixture
+def domain(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
+
+
+def end(child):
+    child.send_signal(signal.SIGTERM)
+    output, _ = child.communicate(timeout=20)
+    assert child.returncode == 0, output
+    assert "Traceback" not in output, output
+    return output
+
+
+def test_all_nodes_follow_the_simulators_clock(run, domain):
+    child = run([*UP, "--sim-time", *QUICK])
+    with PickClient() as client, CameraFeed(client.node) as feed:
+        clock = []
+        client.node.create_subscription(CLOCK.type, CLOCK.name, lambda m: clock.append(seconds_of(m.clock)), CLOCK.qos)
+        client.wait_ready(60.0, running(child))
+        for spec in nodes_for("geometric"):
+            service = client.node.create_client(GetParameters, f"{spec.name}/get_parameters")
+            wait_until(service.service_is_ready, f"no {spec.name}", 10.0, never)
+            answer = wait_for(service.call_async(GetParameters.Request(names=["use_sim_time"])), "none", 10.0, never)
+            assert answer.values[0].bool_value, spec.name
+        wait_until(lambda: feed.latest is not None, "no image", 10.0, never)
+        assert abs(seconds_of(feed.latest[0].header.stamp) - clock[-1]) < 1.0
+        client.load_object("013", seed=1)
+        before = clock[-1]
+        result = client.pick().result
+        assert result.outcome.outcome == TrialOutcome.SUCCESS, result.outcome.message
+        assert result.plan.header.stamp.sec < 1e6, "a stamp of the wall's clock"
+        # The arm's own time has passed on the clock, and no time goes backwards.
+        assert clock[-1] - before >= result.outcome.seconds * 0.95
+        assert clock == sorted(clock)
+        assert before <= seconds_of(result.outcome.header.stamp) <= clock[-1] + 0.2
+        still = clock[-1]
+        time.sleep(1.0)
+        assert 0.5 < clock[-1] - still < 1.5
+    end(child)
+
+
+def test_two_stacks_pick_side_by_side(run, domain):
+    aside = ["-r", "/tf:=tf", "-r", "/tf_static:=tf_static"]
+    names = ("/left", "/right")
+    children = [run([*UP, *QUICK, "-r", f"__ns:={name}", *aside]) for name in names]
+    with PickClient(namespace="/left") as left, PickClient(namespace="/right") as right:
+        clients = (left, right)
+        for client, child in zip(clients, children, strict=True):
+            client.wait_ready(60.0, running(child))
+        for client, name in zip(clients, ("013", "000"), strict=True):
+            client.load_object(name, seed=1)
+        handles = [client.send() for client in clients]
+        results = [client.result(handle) for client, handle in zip(clients, handles, strict=True)]
+        records = [client.pick().record for client in clients]
+    for result in results:
+        assert result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED), result.outcome.message
+    assert results[0].plan.grasp != results[1].plan.grasp
+    # Each has seen its own table alone.
+    assert all(len(record.scene.objects) == 1 for record in records)
+    assert records[0].depth.data != records[1].depth.data
+    for child, name in zip(children, names, strict=True):
+        output = end(child)
+        assert output.count("ready; pick from another terminal") == 1, output
+        assert f"python -m keygrasp_ros.pick_once --namespace {name}" in output
