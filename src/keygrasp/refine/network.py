@@ -11,6 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.nn import functional
 
 from keygrasp.configuration import config_from
 from keygrasp.errors import InputError
@@ -52,8 +53,9 @@ class QNetwork(nn.Module):
     and Q(s, execute) is the probability of success. The duelling form (Wang et al., ICML 2016) holds for the logits.
     """
 
-    def __init__(self, config: NetworkConfig | None = None) -> None:
+    def __init__(self, config: NetworkConfig | None = None, *, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         self.config = config = config or NetworkConfig()
         width, (first, second), hidden = config.keypoint_hidden, config.channels, config.hidden
         self.keypoints = nn.Sequential(
@@ -88,7 +90,8 @@ class QNetwork(nn.Module):
         rows = self.keypoints(features.keypoints) * used  # ReLU outputs: 0 is the floor, so unused rows never win
         largest = rows.amax(dim=1)
         mean = rows.sum(dim=1) / used.sum(dim=1).clamp(min=1)
-        hidden = self.trunk(torch.cat([self.heights(features.heights), largest, mean, features.scalars], dim=1))
+        joined = torch.cat([self.heights(features.heights), largest, mean, features.scalars], dim=1)
+        hidden = functional.dropout(self.trunk(joined), self.dropout, self.training)
         return self.advantage(hidden), self.value(hidden)
 
 

@@ -7,7 +7,7 @@ doesn't depend on where the object lies or how it is turned.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,9 +19,9 @@ from keygrasp.scene import TOTAL_ROWS, GripperSpec, HeightMap, KeypointKind, Key
 GRID_ALONG, GRID_ACROSS = 40, 12
 _STEP_ALONG, _STEP_ACROSS = 0.00375, 0.004
 #: Lengths are divided by these to bring features near ±1.
-_LENGTH, _HEIGHT = 0.10, 0.04
+LENGTH, HEIGHT = 0.10, 0.04
 #: Columns of the stored keypoints: x, y, z, normal x, normal y, radius, one column a kind.
-_STORED = 6 + len(KeypointKind)
+STORED = 6 + len(KeypointKind)
 #: Columns of the features of one keypoint.
 KEYPOINT_FEATURES = 8 + len(KeypointKind)
 #: Channels of the height samples: height over the fingertips, height over the table, pads' footprint.
@@ -106,18 +106,34 @@ def featurise(
     lengths = grasps.new_tensor([gripper.max_opening, gripper.pad_width, gripper.pad_thickness, gripper.pad_height])
     scalars = torch.cat(
         [
-            (grasps[:, 2:3] / _LENGTH),
-            (grasps[:, 4:5] / _LENGTH),
-            ((centre - grasps[:, 2]) / _HEIGHT).clamp(-2, 2)[:, None],
-            (lengths / _LENGTH).expand(len(grasps), 4),
+            (grasps[:, 2:3] / LENGTH),
+            (grasps[:, 4:5] / LENGTH),
+            ((centre - grasps[:, 2]) / HEIGHT).clamp(-2, 2)[:, None],
+            (lengths / LENGTH).expand(len(grasps), 4),
         ],
         dim=1,
     )
     return GraspFeatures(heights, features, scenes.mask[index], scalars)
 
 
+def noisy_heights(features: GraspFeatures, spread: float, seed: int) -> GraspFeatures:
+    """The same features with normal noise of ``spread`` metres on every height sample, drawn by ``seed``."""
+    heights = features.heights
+    generator = torch.Generator(heights.device).manual_seed(seed)
+    noise = spread * torch.randn(heights[:, :1].shape, generator=generator, device=heights.device)
+    scales = heights.new_tensor([1 / HEIGHT, 1 / LENGTH, 0.0])[:, None, None]
+    return replace(features, heights=heights + noise * scales)
+
+
+def grid_axes() -> tuple[Tensor, Tensor]:
+    """Metres along (GRID_ALONG,) and across (GRID_ACROSS,) the closing axis of the height samples."""
+    along = (torch.arange(GRID_ALONG) - (GRID_ALONG - 1) / 2) * _STEP_ALONG
+    across = (torch.arange(GRID_ACROSS) - (GRID_ACROSS - 1) / 2) * _STEP_ACROSS
+    return along, across
+
+
 def _stored_keypoints(keypoints: Keypoints) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    stored = np.zeros((TOTAL_ROWS, _STORED), dtype=np.float32)
+    stored = np.zeros((TOTAL_ROWS, STORED), dtype=np.float32)
     stored[:, :3] = keypoints.position
     stored[:, 3:5] = keypoints.normal
     stored[:, 5] = keypoints.radius
@@ -129,9 +145,7 @@ def _height_samples(
     scenes: SceneTensors, index: Tensor, grasps: Tensor, axes: Tensor, across: Tensor, gripper: GripperSpec
 ) -> tuple[Tensor, Tensor]:
     """Sample heights on the gripper's grid; also the height (B,) under its centre."""
-    device = grasps.device
-    u = (torch.arange(GRID_ALONG, device=device) - (GRID_ALONG - 1) / 2) * _STEP_ALONG
-    v = (torch.arange(GRID_ACROSS, device=device) - (GRID_ACROSS - 1) / 2) * _STEP_ACROSS
+    u, v = (axis.to(grasps.device) for axis in grid_axes())
     offset = u[None, None, :, None] * axes[:, None, None, :] + v[None, :, None, None] * across[:, None, None, :]
     values = _lookup(scenes, index, grasps[:, None, None, :2] + offset)
     centre = _lookup(scenes, index, grasps[:, None, None, :2])[:, 0, 0]
@@ -139,8 +153,8 @@ def _height_samples(
     distance = u.abs()[None, None, :]
     pads = (distance >= inner) & (distance <= inner + gripper.pad_thickness)
     pads = pads & (v.abs() <= gripper.pad_width / 2)[None, :, None]
-    over_tips = ((values - grasps[:, 2, None, None]) / _HEIGHT).clamp(-2, 2)
-    return torch.stack([over_tips, (values / _LENGTH).clamp(-1, 2.5), pads.to(values.dtype)], dim=1), centre
+    over_tips = ((values - grasps[:, 2, None, None]) / HEIGHT).clamp(-2, 2)
+    return torch.stack([over_tips, (values / LENGTH).clamp(-1, 2.5), pads.to(values.dtype)], dim=1), centre
 
 
 def _lookup(scenes: SceneTensors, index: Tensor, xy: Tensor) -> Tensor:
@@ -162,12 +176,12 @@ def _keypoint_features(scenes: SceneTensors, index: Tensor, grasps: Tensor, axes
     outside = position[..., :1].abs() - grasps[:, None, 4:5] / 2
     return torch.cat(
         [
-            position / _LENGTH,
-            (rows[..., 2:3] - grasps[:, None, 2:3]) / _HEIGHT,
+            position / LENGTH,
+            (rows[..., 2:3] - grasps[:, None, 2:3]) / HEIGHT,
             normal,
-            rows[..., 5:6] / _HEIGHT,
-            outside / _LENGTH,
-            rows[..., 2:3] / _LENGTH,
+            rows[..., 5:6] / HEIGHT,
+            outside / LENGTH,
+            rows[..., 2:3] / LENGTH,
             rows[..., 6:],
         ],
         dim=2,

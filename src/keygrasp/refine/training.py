@@ -28,7 +28,7 @@ from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.checkpoint import load_checkpoint, save_checkpoint
 from keygrasp.refine.dataset import GraspDataset, load_dataset
 from keygrasp.refine.network import NetworkConfig, QNetwork, save_network
-from keygrasp.refine.state import featurise
+from keygrasp.refine.state import featurise, noisy_heights
 from keygrasp.refine.targets import n_step_targets
 
 
@@ -50,6 +50,10 @@ class TrainConfig:
         target_rate: Share of the online network that flows into the target network a step.
         warm_up: Steps on execute labels alone, so that moves bootstrap from something.
         noise: Spread of the start poses around the labels: metres along and across, metres in z, radians, metres width.
+        label_noise: Spread of the same five around an executed grasp: the network learns its neighbourhood's success
+            rather than one lucky verdict.
+        height_noise: Metres of fresh noise on the height samples each time a label is seen.
+        dropout: Share of the trunk's units that are left out of a training step.
         evaluate_every: Steps between looks at the validation labels (and checkpoints).
         device: ``cpu``, ``cuda`` or ``auto``.
         seed: Seed of weights, batches and noise.
@@ -70,6 +74,9 @@ class TrainConfig:
     target_rate: float = 0.01
     warm_up: int = 600
     noise: tuple[float, float, float, float, float] = (0.012, 0.012, 0.012, 0.4, 0.015)
+    label_noise: tuple[float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0)
+    height_noise: float = 0.0
+    dropout: float = 0.0
     evaluate_every: int = 250
     device: str = "auto"
     seed: int = 0
@@ -81,6 +88,8 @@ class TrainConfig:
             raise ConfigurationError("train: steps, batches, n_step and evaluate_every must be at least 1")
         if not (0 < self.gamma <= 1 and 0 < self.target_rate <= 1 and self.learning_rate > 0):
             raise ConfigurationError("train: gamma and target_rate lie in (0, 1], learning_rate is positive")
+        if not (0 <= self.dropout < 1 and self.height_noise >= 0):
+            raise ConfigurationError("train: dropout lies in [0, 1), height_noise is at least 0")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigurationError(f"train: device is {self.device!r}", "Known: auto, cpu, cuda")
 
@@ -98,8 +107,8 @@ class Trainer:
         self.device = _device(config.device)
         self.data = data.to(self.device)
         self.validation = validation.to(self.device) if validation is not None else None
-        self.online = QNetwork(config.network).to(self.device)
-        self.target = copy.deepcopy(self.online).requires_grad_(False)
+        self.online = QNetwork(config.network, dropout=config.dropout).to(self.device)
+        self.target = copy.deepcopy(self.online).requires_grad_(False).eval()
         self.optimiser = torch.optim.AdamW(
             self.online.parameters(), config.learning_rate, weight_decay=config.weight_decay
         )
@@ -155,9 +164,12 @@ class Trainer:
     def _execute_loss(self, generator: torch.Generator) -> Tensor:
         rows = torch.randint(len(self.data.grasps), (self.config.execute_batch,), generator=generator)
         flip = torch.randint(0, 2, (len(rows), 2), generator=generator).float() * 2 - 1
-        rows, flip = rows.to(self.device), flip.to(self.device)
+        noise = torch.randn(len(rows), 5, generator=generator) * torch.tensor(self.config.label_noise)
+        rows, flip, noise = rows.to(self.device), flip.to(self.device), noise.to(self.device)
         data = self.data
-        features = featurise(data.scenes, data.scene[rows], data.grasps[rows], data.gripper, flip)
+        features = featurise(data.scenes, data.scene[rows], data.grasps[rows] + noise, data.gripper, flip)
+        if self.config.height_noise > 0:
+            features = noisy_heights(features, self.config.height_noise, self.step)
         logits = self.online(features)[:, EXECUTE]
         return functional.binary_cross_entropy_with_logits(logits, data.success[rows])
 
