@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keygrasp_ros.graph import NODES
+from keygrasp_ros.message_types import type_name
 from keygrasp_ros.parameters import Parameter
 from keygrasp_ros.topics import ACTIONS, SERVICES, TOPICS
 
@@ -27,7 +28,7 @@ def tables() -> str:
             [
                 (
                     f"`{t.name}`",
-                    _type(t.type),
+                    type_name(t.type),
                     t.publisher,
                     _word(t.qos.reliability),
                     _word(t.qos.durability),
@@ -60,7 +61,7 @@ def update(path: Path) -> None:
 
 
 def _endpoint(endpoint: object) -> tuple[str, ...]:
-    return (f"`{endpoint.name}`", _type(endpoint.type), endpoint.server, endpoint.description)
+    return (f"`{endpoint.name}`", type_name(endpoint.type), endpoint.server, endpoint.description)
 
 
 def _parameter(parameter: Parameter) -> tuple[str, ...]:
@@ -68,11 +69,6 @@ def _parameter(parameter: Parameter) -> tuple[str, ...]:
     default = list(value) if isinstance(value, tuple) else str(value).lower() if isinstance(value, bool) else value
     text = parameter.description + ("" if parameter.read_only else " Can be set while running.")
     return (f"`{parameter.name}`", f"`{default if default != '' else repr('')}`", parameter.range_text, text)
-
-
-def _type(kind: type) -> str:
-    package, folder = kind.__module__.split(".")[:2]
-    return f"{package}/{folder}/{kind.__name__}"
 
 
 def _word(policy: object) -> str:

@@ -37,3 +37,8 @@ def end_quietly() -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     gc.freeze()
+
+
+def end_process() -> None:
+    """End this process as a signal from outside would: in order, with status 0."""
+    os.kill(os.getpid(), signal.SIGTERM)
