@@ -10,6 +10,17 @@ from synthetic_views import box, placed, render
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.experience.labels import SceneLabels, write_index, write_shard
 from keygrasp.refine.network import NetworkConfig, load_network
+from keygrasp.refine.state import (
+    GRID_ACROSS,
+    GRID_ALONG,
+    HEIGHT,
+    HEIGHT_CHANNELS,
+    KEYPOINT_FEATURES,
+    LENGTH,
+    SCALARS,
+    GraspFeatures,
+    noisy_heights,
+)
 from keygrasp.refine.training import TrainConfig, train
 from keygrasp.scene import GripperSpec
 
@@ -106,3 +117,34 @@ def test_cuda_without_a_gpu_is_refused(labels, tmp_path):
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ConfigurationError):
         TrainConfig(**wrong)
+
+
+def test_noise_on_heights_spares_the_footprint_and_has_the_spread_asked_for():
+    features = GraspFeatures(
+        torch.zeros(50, HEIGHT_CHANNELS, GRID_ACROSS, GRID_ALONG),
+        torch.zeros(50, 1, 1), torch.ones(50, 1), torch.zeros(50, 1),
+    )  # fmt: skip
+    noisy = noisy_heights(features, 0.002, seed=5).heights
+    assert torch.equal(noisy, noisy_heights(features, 0.002, seed=5).heights)
+    assert not torch.equal(noisy, noisy_heights(features, 0.002, seed=6).heights)
+    assert torch.all(noisy[:, 2] == 0)  # the pads' footprint is no measurement
+    assert float(noisy[:, 0].std()) * HEIGHT == pytest.approx(0.002, rel=0.05)
+    assert torch.allclose(noisy[:, 0] * HEIGHT, noisy[:, 1] * LENGTH, atol=1e-6)  # one height, seen in two channels
+
+
+@pytest.mark.parametrize("change", [{"dropout": 1.0}, {"dropout": -0.1}, {"height_noise": -0.001}])
+def test_impossible_noise_is_refused(change):
+    with pytest.raises(ConfigurationError, match=r"dropout lies in \[0, 1\)"):
+        TrainConfig(**change)
+
+
+def test_dropout_acts_in_training_alone(labels, tmp_path):
+    report = train(config(labels, tmp_path / "dropped", dropout=0.5))
+    plain = train(config(labels, tmp_path / "plain"))
+    assert report["final"]["execute_loss"] != plain["final"]["execute_loss"]
+    network = load_network(tmp_path / "dropped" / "weights.safetensors")[0]
+    features = GraspFeatures(
+        torch.rand(2, HEIGHT_CHANNELS, GRID_ACROSS, GRID_ALONG),
+        torch.rand(2, 3, KEYPOINT_FEATURES), torch.ones(2, 3, dtype=torch.bool), torch.rand(2, SCALARS),
+    )  # fmt: skip
+    assert torch.equal(network(features), network(features))
