@@ -6,6 +6,7 @@ import importlib.util
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,29 @@ def run():
         if child.poll() is None:
             child.kill()
         child.communicate()
+
+
+@pytest.fixture(scope="session")
+def refined_graph(tmp_path_factory, own_corner):
+    """The whole simulated graph with the refiner, in one process and on a domain of its own; and a client of it."""
+    from keygrasp_ros.client import PickClient
+    from keygrasp_ros.isolation import isolated_environment
+
+    environment = isolated_environment()
+    log: Path = tmp_path_factory.mktemp("refined_graph") / "nodes.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "keygrasp_ros.up", "sim"], env=environment, stdout=output, stderr=output
+        )
+    try:
+        with pytest.MonkeyPatch.context() as patch:  # clients of other graphs must not land on this domain
+            patch.setenv("ROS_DOMAIN_ID", environment["ROS_DOMAIN_ID"])
+            client = PickClient("test_viewer")
+        with client:
+            client.wait_ready(90.0)
+            client.environment = environment
+            yield client
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert "Traceback" not in log.read_text()

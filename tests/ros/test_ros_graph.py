@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from action_msgs.msg import GoalStatus
 from keygrasp_interfaces.action import ExecuteGrasp, Pick
 from keygrasp_interfaces.msg import Target, TrialOutcome
@@ -21,8 +20,6 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.action import ActionClient
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from tf2_msgs.msg import TFMessage
 
 from keygrasp.errors import InputError
 
@@ -267,44 +264,6 @@ def test_unknown_objects_are_named_and_the_scene_stays(graph, change):
     with pytest.raises(InputError) as error:
         graph.load_object(**{"name": OBJECT, **change})
     assert next(iter(change.values())) in str(error.value)
-
-
-def test_rviz_shows_what_the_graph_publishes(graph):
-    view = yaml.safe_load((ROOT / "ros2_ws/src/keygrasp_bringup/rviz/keygrasp.rviz").read_text())[
-        "Visualization Manager"
-    ]
-    kinds = {
-        "RobotModel": "std_msgs/msg/String",
-        "Image": "sensor_msgs/msg/Image",
-        "PoseArray": "geometry_msgs/msg/PoseArray",
-    }
-    kinds |= {"MarkerArray": "visualization_msgs/msg/MarkerArray"}
-    shown = 0
-    for display in view["Displays"]:
-        topic = display.get("Topic") or display.get("Description Topic")
-        if topic is None:
-            continue
-        name, kind = topic["Value"], kinds[display["Class"].split("/")[1]]
-        publishers = graph.node.get_publishers_info_by_topic(name)
-        if name.startswith("refined"):  # this graph runs without the refiner: check against the list
-            known = next(t for t in topics.TOPICS if t.name == name)
-            offered = [(kind, known.qos.reliability, known.qos.durability)]
-        else:
-            offered = [(p.topic_type, p.qos_profile.reliability, p.qos_profile.durability) for p in publishers]
-        assert offered, f"nobody publishes {name}"
-        for found, reliability, durability in offered:
-            assert found == kind
-            assert reliability == ReliabilityPolicy.RELIABLE or topic["Reliability Policy"] == "Best Effort"
-            assert durability == DurabilityPolicy.TRANSIENT_LOCAL or topic["Durability Policy"] == "Volatile"
-        shown += 1
-    assert shown >= 7
-    frames = set()
-    qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    graph.node.create_subscription(
-        TFMessage, "/tf_static", lambda m: frames.update(t.header.frame_id for t in m.transforms), qos
-    )
-    wait_until(lambda: bool(frames), "nothing on /tf_static", 10.0, never)
-    assert view["Global Options"]["Fixed Frame"] in frames
 
 
 def test_every_topic_service_and_action_of_the_list_is_there(graph):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import subprocess
@@ -11,13 +12,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keygrasp.errors import KeygraspError
 from keygrasp.extras import require
 from keygrasp.files import atomic_path
+from keygrasp.trials.drawing_canvas import encode_png
 
 #: Seconds in which the viewer must have started, and those that it gets for drawing and for taking its notices down.
 _START_SECONDS, _DRAW_SECONDS = 30.0, 3.0
 _POLL_SECONDS = 0.2
+#: Rows of the window's own title bar, which is empty in the layout for pictures.
+_TITLE_ROWS = 36
 _REMEDY = "A software renderer is enough: sudo apt-get install mesa-vulkan-drivers"
 
 
@@ -27,7 +33,7 @@ def screenshot(recording: Path, picture: Path, size: tuple[int, int]) -> None:
     Args:
         recording: An ``.rrd`` file.
         picture: Where to write.
-        size: Width and height in pixels.
+        size: Width and height of the viewer's window in pixels.
 
     Raises:
         MissingExtraError: If Rerun is not installed.
@@ -54,8 +60,9 @@ def screenshot(recording: Path, picture: Path, size: tuple[int, int]) -> None:
             except subprocess.TimeoutExpired:
                 viewer.kill()
                 viewer.wait()
+    shown = np.asarray(require("PIL.Image", "viz").open(io.BytesIO(png)).convert("RGB"))
     with atomic_path(picture) as temporary:
-        temporary.write_bytes(png)
+        temporary.write_bytes(encode_png(shown[_TITLE_ROWS:]))
 
 
 def _take(viewer: subprocess.Popen[bytes], port: int, log: Path) -> bytes:
