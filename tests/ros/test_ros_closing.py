@@ -46,3 +46,28 @@ def test_any_other_fault_ends_it_and_is_kept():
     assert stop.wait(5)
     spinner.end()
     assert [str(fault) for fault in spinner.faults] == ["a callback broke"]
+
+
+@pytest.mark.parametrize("ending", [True, False])
+def test_guard_conditions_that_vanish_are_a_fault_only_before_the_end(ending):
+    class Emptied(_Executor):
+        """Like rclpy's, which forgets its guard conditions in ``shutdown()``."""
+
+        def __init__(self):
+            self.down = threading.Event()
+            if not ending:
+                self.down.set()
+
+        def spin(self):
+            self.down.wait(5)
+            raise AttributeError("'NoneType' object has no attribute 'handle'")
+
+        def shutdown(self, timeout_sec):
+            self.down.set()
+
+    stop = threading.Event()
+    spinner = _Spinner(Emptied(), stop)
+    if not ending:
+        assert stop.wait(5)
+    spinner.end()
+    assert len(spinner.faults) == (0 if ending else 1)

@@ -55,9 +55,10 @@ def test_an_int_passes_for_a_double():
         ("rate:=fast", "must be of type float"),
         ("count:=2.5", "must be of type int"),
         ("count:=0", "count"),
-        ("rule:=B", "Did you mean"),
+        ("rule:=B", "It must be E or A"),
         ("range:=[1.0]", "2 numbers"),
         ("rat:=5.0", "Did you mean 'rate'"),
+        ("zoom:=5.0", "Known: rate, count"),
     ],
 )
 def test_bad_values_are_one_clear_error(given, match):

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
+from keygrasp_ros.ticking import EachSecond
 from keygrasp_ros.topics import DIAGNOSTICS
 
 #: Message of a node that has all that it needs.
@@ -40,8 +40,7 @@ class Monitor:
         self._faults = 0
         self._last_fault = ""
         self._publisher = node.create_publisher(DIAGNOSTICS.type, DIAGNOSTICS.name, DIAGNOSTICS.qos)
-        # On the wall's clock: one that waits for /clock must be able to say so.
-        node.create_timer(1.0, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = EachSecond(node, self._publish)
 
     @contextmanager
     def timed(self) -> Iterator[None]:

@@ -83,7 +83,7 @@ class _Spinner:
     """Spins an executor on a thread of its own."""
 
     def __init__(self, executor: MultiThreadedExecutor, stop: threading.Event) -> None:
-        self._executor, self._stop = executor, stop
+        self._executor, self._stop, self._ending = executor, stop, False
         self.faults: list[BaseException] = []
         self._thread = threading.Thread(target=self._spin, name="executor", daemon=True)
         self._thread.start()
@@ -108,10 +108,14 @@ class _Spinner:
             self._executor.spin()
         except InvalidHandle:
             return False
+        except AttributeError:  # rclpy's shutdown takes the guard conditions away while the executor gathers them
+            if not self._ending:
+                raise
         return True
 
     def end(self) -> None:
         """Let running callbacks end; afterwards nothing uses the nodes any more."""
+        self._ending = True
         self._executor.shutdown(timeout_sec=_END_SECONDS)
         self._thread.join(_END_SECONDS)
 

@@ -7,9 +7,6 @@ from typing import get_args
 from keygrasp.objects import Rule, Source
 from keygrasp_ros.parameters import AUTOSTART, SEED, WORKSPACE_FRAME, Parameter
 
-#: Between two publications of the arm's state while it stands.
-IDLE_STATE_SECONDS = 1.0
-
 PARAMETERS = (
     WORKSPACE_FRAME,
     SEED,

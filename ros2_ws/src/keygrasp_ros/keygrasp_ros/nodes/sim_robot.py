@@ -29,10 +29,11 @@ from keygrasp_ros.lifelines import offer
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.sim_clock import SimClock
-from keygrasp_ros.sim_parameters import IDLE_STATE_SECONDS, PARAMETERS
+from keygrasp_ros.sim_parameters import PARAMETERS
 from keygrasp_ros.sim_publisher import SimPublisher
 from keygrasp_ros.sim_scene import SimScene
 from keygrasp_ros.steps import answering, check_frame
+from keygrasp_ros.ticking import EachSecond
 from keygrasp_ros.topics import EXECUTE, LOAD_OBJECT, RESET_SCENE
 
 
@@ -48,7 +49,7 @@ class SimRobot(LifecycleNode):
         self._scene: SimScene | None = None
         self._publisher: SimPublisher | None = None
         self._sim_clock = SimClock(self) if self._read("publish_clock") else None
-        self._timers: list[Any] = []
+        self._ticks: list[Any] = []
         group = ReentrantCallbackGroup()
         self._lifeline = offer(self, EXECUTE)
         self._server = ActionServer(
@@ -75,12 +76,12 @@ class SimRobot(LifecycleNode):
         """Begin to publish and to take goals."""
         group = ReentrantCallbackGroup()
         self._publisher.publish_fixed()
-        self._timers = [
+        self._ticks = [
             self.create_timer(1.0 / self._read("camera.rate"), self._when_idle(self._publisher.publish_image), group),
-            self.create_timer(IDLE_STATE_SECONDS, self._when_idle(self._publisher.publish_state), group),
+            EachSecond(self, self._when_idle(self._publisher.publish_state), group),
         ]
         if self._sim_clock is not None:
-            self._timers.append(self._sim_clock.start(self._when_idle(self._sim_clock.idle)))
+            self._ticks.append(self._sim_clock.start(self._when_idle(self._sim_clock.idle)))
         self._follow_viewers()
         return super().on_activate(state)
 
@@ -105,15 +106,15 @@ class SimRobot(LifecycleNode):
         self.on_cleanup(None)
 
     def _stop_timers(self) -> None:
-        timers, self._timers = self._timers, []
+        timers, self._ticks = self._ticks, []
         for timer in timers:
-            self.destroy_timer(timer)
+            timer.destroy() if isinstance(timer, EachSecond) else self.destroy_timer(timer)
 
     def _follow_viewers(self) -> None:
         """Send images while anybody takes them, the first at once."""
-        if self._publisher is None or not self._timers:
+        if self._publisher is None or not self._ticks:
             return
-        camera = self._timers[0]
+        camera = self._ticks[0]
         if not self._publisher.has_viewers:
             camera.cancel()
             return
@@ -127,7 +128,7 @@ class SimRobot(LifecycleNode):
         def tick() -> None:
             if self._busy.acquire(blocking=False):
                 try:
-                    if self._timers:
+                    if self._ticks:
                         publish()
                 finally:
                     self._busy.release()
@@ -150,7 +151,7 @@ class SimRobot(LifecycleNode):
         return response
 
     def _active_scene(self) -> SimScene:
-        if self._scene is None or not self._timers:
+        if self._scene is None or not self._ticks:
             raise InputError("the simulator is not active", "Configure and activate it: ros2 lifecycle set sim_robot …")
         return self._scene
 
@@ -172,10 +173,10 @@ class SimRobot(LifecycleNode):
 
     def _run(self, handle: ServerGoalHandle, scene: SimScene, goal: EXECUTE.type.Goal) -> TrialOutcome:
         grasp, place_at = grasp_of(goal.grasp), grasp_of(goal.place_at) if goal.place else None
-        active = self._timers  # deactivating empties the list and so stops the arm
+        active = self._ticks  # deactivating empties the list and so stops the arm
 
         def cancelled() -> bool:
-            return handle.is_cancel_requested or self._closing.is_set() or self._timers is not active
+            return handle.is_cancel_requested or self._closing.is_set() or self._ticks is not active
 
         def on_stage(stage: Stage) -> None:
             handle.publish_feedback(EXECUTE.type.Feedback(stage=str(stage), opening=scene.opening))
