@@ -190,7 +190,7 @@ def _read_file(file: Path, stream: Any) -> Iterator[BagMessage]:
     schemas: dict[int, str] = {}
     channels: dict[int, Any] = {}
     try:
-        for record in reading.StreamReader(stream, record_size_limit=_MOST_BYTES).records:
+        for record in reading.StreamReader(stream, validate_crcs=True, record_size_limit=_MOST_BYTES).records:
             if isinstance(record, records.Schema):
                 schemas[record.id] = record.name
             elif isinstance(record, records.Channel):
