@@ -1,4 +1,4 @@
-"""A small symbolic grasp MDP: approach, align, lower, close, lift and hold, with slips; 50 states, 8 actions.
+"""A small symbolic grasp MDP: approach, align, lower, close, lift and hold, with slips; 28 states, 8 actions.
 
 Its states are symbols as a simulator would tell them, so any potential over symbols can be certified and compared on
 it. The reward is 1 for a stable lift and 0 otherwise.
@@ -20,8 +20,8 @@ from keygrasp.scene.symbols import STABLE_STEPS, SymbolicState
 from keygrasp.shaping.mdp import FiniteMDP, Transition
 
 #: Metres from the object and radians off its shorter side, by grid step.
-_DISTANCES = (0.0, 0.03, 0.10, 0.18, 0.26, 0.34)
-_TURNS = tuple(math.radians(angle) for angle in (0, 20, 40, 60, 80))
+_DISTANCES = (0.0, 0.03, 0.10, 0.18)
+_TURNS = tuple(math.radians(angle) for angle in (0, 30, 60))
 #: Metres by which the object has risen, and steps for which it was held, by level of the lift.
 _LIFTS = ((0.0, 0), (0.03, 0), (0.08, STABLE_STEPS // 3), (0.08, 2 * STABLE_STEPS // 3))
 #: Grid steps within which the fingers can go down around the object.
@@ -144,12 +144,13 @@ def _open_moves(cell: Cell, action: Action) -> _Moves:
     if phase is Phase.ABOVE:
         if action is not Action.LOWER:
             return [(20, cell)]
-        return [(20, Cell(Phase.AROUND, distance, turn) if distance < _AROUND else Cell(Phase.FAILURE))]
+        # Beside the object there is nothing to go down around: the gripper comes up again.
+        return [(20, Cell(Phase.AROUND, distance, turn) if distance < _AROUND else cell)]
     if action is Action.LIFT:
         return [(20, Cell(Phase.ABOVE, distance, turn))]
     if action is Action.CLOSE:
-        firm = max(0, 18 - 6 * turn - 6 * distance)
-        loose = max(0, min(20 - firm, 12 - 3 * turn))
+        firm = max(0, 18 - 9 * turn - 6 * distance)
+        loose = min(20 - firm, 12 - 4 * turn)
         rest = 20 - firm - loose
         moves = [(firm, Cell(Phase.FIRM)), (loose, Cell(Phase.LOOSE)), (rest, Cell(Phase.FAILURE))]
         return [(weight, to) for weight, to in moves if weight]

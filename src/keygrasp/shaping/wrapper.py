@@ -121,8 +121,9 @@ class ShapedVectorReward(vector.VectorWrapper):
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Begin episodes, of the environments in ``options["reset_mask"]`` alone where that is given."""
+        # Read first: Gymnasium takes the mask out of the options.
+        mask = np.array((options or {}).get("reset_mask", np.ones(self.term.count, dtype=bool)))
         observation, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
-        mask = np.asarray((options or {}).get("reset_mask", np.ones(self.term.count, dtype=bool)))
         potential = self.term.reset(self._symbols(observation, infos), self._goals(infos), mask)
         self._ended = self._ended & ~mask
         return observation, {**infos, "potential": potential}
