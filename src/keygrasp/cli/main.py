@@ -46,6 +46,7 @@ COMMANDS = {
     "objects": Command("keygrasp.cli.objects:run", "list, show and check objects and databases"),
     "collect": Command("keygrasp.cli.collect:run", "collect physics outcomes to train on"),
     "train": Command("keygrasp.cli.train:run", "train the refiner"),
+    "shaping": Command("keygrasp.cli.shaping:run", "certify shaped rewards, and compare potentials"),
     "calibrate": Command("keygrasp.cli.calibrate:run", "make the refiner's success probability honest"),
 }
 
