@@ -1,0 +1,205 @@
+"""Launching the kernel: what a call needs is worked out once for each combination of shapes, strides and types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from keygrasp.credit import kernels
+from keygrasp.credit.heuristics import Tiling, choose_tiling
+from keygrasp.credit.problem import FORWARD, Inputs, Kind, Layout, Numbers, Wanted, check
+from keygrasp.credit.views import log_bound
+from keygrasp.errors import InputError
+
+#: Interpreted kernels run on the CPU, and have no compiled form to keep.
+INTERPRETED = not isinstance(kernels.scan_kernel, triton.runtime.JITFunction)
+#: Plans kept; a program that meets more shapes than this starts over.
+_MOST_PLANS = 4096
+_plans: dict[Any, _Plan] = {}
+
+
+class _Launch(NamedTuple):
+    """One launch of the kernel: its grid and its compile-time arguments."""
+
+    grid: tuple[int, int, int]
+    constants: tuple[int, ...]
+    warps: int
+
+
+@dataclass
+class _Plan:
+    """Everything about a call that doesn't depend on the data."""
+
+    layout: Layout
+    strides: tuple[int, ...]
+    launches: tuple[_Launch, ...]
+    sizes: tuple[int, int, int, int]  # steps, rows, steps of a part, parts
+    compiled: list[Callable[..., None] | None]
+
+
+def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, tiling: Tiling | None = None) -> list[Tensor]:
+    """Results of one call: the first, then the second and the final carry where wanted.
+
+    Args:
+        kind: The recurrence.
+        inputs: Its tensors.
+        numbers: Its scalar parameters.
+        wanted: Which results.
+        tiling: How to cut the work up, in place of the heuristics' choice (for measurements).
+    """
+    data = inputs.data
+    first = torch.empty_like(data) if data.dtype.is_floating_point else torch.empty_like(data, dtype=torch.float32)
+    key: list[Any] = [kind, wanted, tiling, first.stride()]
+    pointers: list[int | Tensor | None] = []
+    for tensor in inputs:
+        if tensor is None:
+            key.append(None)
+            pointers.append(None)
+        else:
+            address = tensor.data_ptr()
+            key += (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address & 15)
+            pointers.append(tensor if INTERPRETED else address)
+    frozen = tuple(key)
+    plan = _plans.get(frozen)
+    if plan is None:
+        plan = _make_plan(kind, inputs, wanted, first, tiling)
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[frozen] = plan
+    results = [first]
+    second = torch.empty_like(first) if wanted.second else None
+    if second is not None:
+        results.append(second)
+    final = None
+    if wanted.final:
+        final = torch.empty(plan.layout.rows, dtype=torch.float32, device=data.device)
+        results.append(final)
+    if plan.launches:
+        _run(plan, tuple(pointers), (first, second, final), numbers, data)
+    elif final is not None:
+        initial = inputs.carry if inputs.carry is not None else inputs.last_value
+        if initial is None or (inputs.carry is None and kind not in (Kind.TD_LAMBDA, Kind.DISCOUNTED)):
+            final.zero_()
+        else:
+            final.copy_(initial)
+    return results
+
+
+def _run(
+    plan: _Plan, pointers: tuple[Any, ...], results: tuple[Tensor | None, ...], numbers: Numbers, data: Tensor
+) -> None:
+    outputs: tuple[Any, ...] = results
+    aggregates: Any = results[0]
+    if plan.sizes[3] > 1:
+        aggregates = torch.empty((2, plan.sizes[3], plan.layout.rows), dtype=torch.float32, device=data.device)
+    scalars = (
+        numbers.gamma,
+        numbers.lam,
+        log_bound(numbers.rho_bar),
+        log_bound(numbers.c_bar),
+        log_bound(numbers.pg_rho_bar),
+    )
+    strides = plan.strides
+    first = results[0]
+    if first is None:
+        raise RuntimeError("there is always a first result")
+    output_strides = strides[-2:] * 2
+    arguments = (pointers, strides[:-2], outputs, output_strides, aggregates, *plan.sizes, *scalars)
+    for index, launch in enumerate(plan.launches):
+        compiled = plan.compiled[index]
+        if compiled is None:
+            plan.compiled[index] = _first_run(launch, arguments)
+        else:
+            compiled(*arguments, *launch.constants)
+
+
+def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., None] | None:
+    """Compile and run; returns what repeats the launch without looking at the arguments again."""
+    compiled = kernels.scan_kernel[launch.grid](*arguments, *launch.constants, num_warps=launch.warps)
+    if INTERPRETED or compiled is None:
+        return None
+    repeat: Callable[..., None] = compiled[launch.grid]
+    return repeat
+
+
+def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted, first: Tensor, tiling: Tiling | None) -> _Plan:
+    layout = check(kind, inputs, wanted)
+    if layout.accumulate == torch.float64:
+        raise InputError(
+            "the triton backend accumulates in float32, but an input is float64",
+            "Give float32, bfloat16 or float16, or choose backend='torch' or 'reference'",
+        )
+    if not inputs.data.is_cuda and not INTERPRETED:
+        raise InputError(
+            f"the triton backend needs CUDA tensors, but the inputs are on {inputs.data.device}",
+            "Choose backend='torch', or set TRITON_INTERPRET=1 before the first use to interpret the kernels",
+        )
+    time, row = wanted.time_dim, 1 - wanted.time_dim
+    strides: list[int] = []
+    for tensor in inputs:
+        if tensor is None:
+            strides += (1, 1)
+        elif tensor.dim() == 1:
+            strides += (1, tensor.stride(0))
+        else:
+            strides += (tensor.stride(time), tensor.stride(row))
+    for tensor in (inputs.next_values, inputs.next_probs):
+        strides.append(tensor.stride(2) if tensor is not None and tensor.dim() == 3 else 1)
+    largest = max(map(abs, strides))
+    strides += (first.stride(time), first.stride(row))
+    if layout.steps == 0 or layout.rows == 0:
+        return _Plan(layout, tuple(strides), (), (layout.steps, layout.rows, 0, 1), [])
+    if tiling is None:
+        splittable = inputs.mask is None or inputs.values is None or inputs.next_values is not None
+        tiling = choose_tiling(
+            kind,
+            layout.steps,
+            layout.rows,
+            time_contiguous=inputs.data.stride(time) <= inputs.data.stride(row),
+            actions=layout.actions,
+            splittable=splittable,
+            processors=_processors(inputs.data),
+        )
+    return _plan_of(kind, layout, tuple(strides), tiling, largest)
+
+
+def _plan_of(kind: Kind, layout: Layout, strides: tuple[int, ...], tiling: Tiling, largest: int) -> _Plan:
+    bt, bn = tiling.steps, tiling.rows
+    tiles = -(-layout.steps // bt)
+    part_tiles = -(-tiles // tiling.parts)
+    parts = -(-tiles // part_tiles)
+    wide = (bt + bn + layout.actions) * max(largest, *map(abs, strides[-2:])) >= 2**31
+    action_block = min(triton.next_power_of_2(layout.actions), 16) if layout.actions else 1
+
+    def launch(stage: int) -> _Launch:
+        constants = (
+            int(kind),
+            int(kind in FORWARD),
+            stage,
+            int(part_tiles == 1),
+            layout.actions,
+            action_block,
+            bt,
+            bn,
+            triton.next_power_of_2(parts),
+            tiling.pipeline,
+            int(wide),
+        )
+        return _Launch((-(-layout.rows // bn), parts, 1), constants, tiling.warps)
+
+    stages = (kernels.REDUCE.value, kernels.APPLY.value) if parts > 1 else (kernels.WHOLE.value,)
+    launches = tuple(launch(stage) for stage in stages)
+    sizes = (layout.steps, layout.rows, part_tiles * bt if parts > 1 else layout.steps, parts)
+    return _Plan(layout, strides, launches, sizes, [None] * len(launches))
+
+
+def _processors(tensor: Tensor) -> int:
+    if not tensor.is_cuda:
+        return 132
+    return int(torch.cuda.get_device_properties(tensor.device).multi_processor_count)

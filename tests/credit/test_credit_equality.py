@@ -1,0 +1,146 @@
+"""Every backend gives what the reference gives, over shapes, memory layouts, types, flags and parameters."""
+
+import dataclasses
+
+import pytest
+import torch
+from credit_cases import BACKENDS, FORWARD, FUNCTIONS, assert_same, call, make_case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keygrasp.credit import Carry, launch
+from keygrasp.credit.heuristics import Tiling
+
+
+@st.composite
+def cases(draw, most=12):
+    return make_case(
+        draw(st.integers(0, most)),
+        draw(st.integers(0, 5)),
+        time_dim=draw(st.sampled_from([0, 1])),
+        seed=draw(st.integers(0, 1000)),
+        flags=draw(st.sampled_from([torch.bool, torch.uint8])),
+        layout=draw(st.sampled_from(["plain", "transposed", "strided"])),
+        tensor_parameters=draw(st.booleans()),
+        dense=draw(st.booleans()),
+        masked=draw(st.booleans()),
+        truncations=draw(st.booleans()),
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(case=cases())
+@settings(max_examples=25, deadline=None)
+def test_torch_is_the_reference(name, case):
+    expected_carry, carry = Carry(), Carry()
+    expected = call(name, case, "reference", expected_carry)
+    assert_same(call(name, case, "torch", carry), expected)
+    assert_same([carry.value], [expected_carry.value])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(case=cases())
+@settings(max_examples=6, deadline=None)
+def test_triton_is_the_reference(name, case):
+    expected_carry, carry = Carry(), Carry()
+    expected = call(name, case, "reference", expected_carry)
+    assert_same(call(name, case, "triton", carry), expected)
+    assert_same([carry.value], [expected_carry.value])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(case=cases(most=300))
+@settings(max_examples=5, deadline=None)
+def test_torch_in_blocks_is_the_reference(name, case):
+    assert_same(call(name, case, "torch"), call(name, case, "reference"))
+
+
+@pytest.mark.parametrize("tiling", [
+    Tiling(4, 2, 1), Tiling(8, 1, 1, 3), Tiling(2, 4, 1, 16), Tiling(64, 1, 2), Tiling(1, 1, 1, 37),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_way_to_cut_the_work_up_gives_the_same(name, tiling, monkeypatch):
+    launch._plans.clear()
+    monkeypatch.setattr(launch, "choose_tiling", lambda *_, **__: tiling)
+    case = make_case(37, 3, time_dim=1, dense=tiling.parts > 1)
+    expected_carry, carry = Carry(), Carry()
+    expected = call(name, case, "reference", expected_carry)
+    found = call(name, case, "triton", carry)
+    launch._plans.clear()
+    assert_same([*found, carry.value], [*expected, expected_carry.value])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_short_floats_are_accumulated_in_float32(backend, dtype):
+    case = make_case(9, 4, dtype=dtype)
+    wide = dataclasses.replace(
+        case, tensors={k: v.float() if v.is_floating_point() else v for k, v in case.tensors.items()}
+    )
+    for name in FUNCTIONS:
+        found = call(name, case, backend)
+        assert {tensor.dtype for tensor in found} == {dtype}
+        expected = [tensor.to(dtype) for tensor in call(name, wide, "reference")]
+        assert_same(found, expected, tolerance=2 * torch.finfo(dtype).eps)
+
+
+def test_the_reference_takes_double_precision():
+    case = make_case(40, 3, dtype=torch.float64)
+    for name in FUNCTIONS:
+        found = call(name, case, "torch")
+        assert found[0].dtype == torch.float64
+        assert_same(found, call(name, case, "reference"), tolerance=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_pieces_give_what_the_whole_gives(name, backend):
+    for masked in (False, True):
+        case = make_case(11, 3, time_dim=1, seed=4, masked=False if name == "td_lambda" else masked)
+        if masked:  # the first step of a piece counts, so that its value is the last value of the piece before it
+            case["mask"][:, 4] = case["mask"][:, 9] = True
+        whole, end = Carry(), Carry()
+        expected = call(name, case, backend, whole)
+        pieces = [case.piece(0, 4), case.piece(4, 9), case.piece(9, 11)]
+        order = (0, 1, 2) if name in FORWARD else (2, 1, 0)
+        found = {index: call(name, pieces[index], backend, end) for index in order}
+        for position, one in enumerate(expected):
+            assert_same([torch.cat([found[index][position] for index in range(3)], dim=1)], [one])
+        assert_same([end.value], [whole.value])
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_packed_trajectories_give_what_each_gives_alone(name, backend):
+    case = make_case(9, 2, rate=0.0, seed=7)
+    case["terminated"][3] = True
+    case["truncated"][6] = True
+    expected = call(name, case, backend)
+    ends = ((0, 4), (4, 7), (7, 9))
+    alone = [call(name, case.piece(*end), backend) for end in ends]
+    for position, one in enumerate(expected):
+        assert_same([torch.cat([found[position] for found in alone])], [one])
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+def test_results_have_the_memory_layout_of_the_input(backend):
+    for layout, strides in (("plain", (3, 1)), ("transposed", (1, 5)), ("strided", (3, 1))):
+        case = make_case(5, 3, layout=layout)
+        assert call("gae", case, backend)[0].stride() == strides
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+def test_the_same_call_gives_the_same_bits(backend):
+    case = make_case(50, 3)
+    for name in FUNCTIONS:
+        first, second = call(name, case, backend), call(name, case, backend)
+        assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+def test_inputs_are_left_alone(backend):
+    case = make_case(6, 3, masked=True, tensor_parameters=True)
+    before = {name: tensor.clone() for name, tensor in case.tensors.items()}
+    for name in FUNCTIONS:
+        call(name, case, backend)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in case.tensors.items())
