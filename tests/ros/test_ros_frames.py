@@ -63,3 +63,10 @@ def test_bad_transforms_are_dropped_and_named(tree, damage):
     assert len(tree.update(TFMessage(transforms=[bad]))) == 1
     with pytest.raises(InputError):
         tree.pose("d", "root")
+
+
+def test_a_frame_that_moves_on_is_followed_and_one_that_stands_still_stays(tree):
+    stamp = Time(sec=3)
+    for pose, parent in ((B_IN_A, "a"), (A_IN_ROOT, "a"), (A_IN_ROOT, "c"), (A_IN_ROOT, "c")):
+        assert tree.update(TFMessage(transforms=[transform("b", parent, pose, stamp)])) == []
+        np.testing.assert_allclose(tree.pose("b", parent), pose, atol=1e-12)

@@ -1,8 +1,11 @@
 """Whole graphs of their own: simulated time, and two stacks side by side."""
 
+import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from keygrasp_interfaces.msg import TrialOutcome
@@ -89,3 +92,31 @@ def test_two_stacks_pick_side_by_side(run, domain):
         output = end(child)
         assert output.count("ready; pick from another terminal") == 1, output
         assert f"python -m keygrasp_ros.pick_once --namespace {name}" in output
+
+
+def cpu_seconds(pid):
+    """Processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_idle_graph_needs_little_and_picks_from_another_terminal(run, domain):
+    child = run([*UP[:-2]])  # all five nodes, with the UR5
+    with PickClient() as client:
+        client.wait_ready(90.0, running(child))
+    time.sleep(1.0)
+    shares = []
+    # A busy machine makes the same work cost more, never less: the best of a few looks counts.
+    while len(shares) < 4 and min(shares, default=1.0) > 0.05:
+        before, began = cpu_seconds(child.pid), time.monotonic()
+        time.sleep(6.0)
+        shares.append((cpu_seconds(child.pid) - before) / (time.monotonic() - began))
+    assert min(shares) <= 0.05, shares
+    done = subprocess.run(
+        [sys.executable, "-m", "keygrasp_ros.pick_once"], capture_output=True, text=True, timeout=90, check=False
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == "look", done
+    assert lines[-1].split(":")[0] in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED), done
+    assert done.returncode == (0 if lines[-1].startswith(TrialOutcome.SUCCESS) else 1)
+    assert "ready; pick from another terminal: python -m keygrasp_ros.pick_once\n" in end(child)

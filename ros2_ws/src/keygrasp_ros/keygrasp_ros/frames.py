@@ -9,6 +9,7 @@ import threading
 import time
 
 import numpy as np
+from geometry_msgs.msg import TransformStamped
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from tf2_msgs.msg import TFMessage
@@ -29,6 +30,7 @@ class FrameTree:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parents: dict[str, tuple[str, Array]] = {}
+        self._messages: dict[str, TransformStamped] = {}
 
     def update(self, message: TFMessage) -> list[str]:
         """Take the transforms of a message; returns what was wrong with those that were dropped."""
@@ -38,7 +40,9 @@ class FrameTree:
             if not child or not parent or child == parent:
                 faults.append(f"a transform from '{parent}' to '{child}': both frames need a name of their own")
                 continue
-            t = transform.transform
+            t, last = transform.transform, self._messages.get(child)
+            if last is not None and last.transform == t and last.header.frame_id == transform.header.frame_id:
+                continue  # most frames stand still most of the time
             try:
                 pose = pose_matrix(t.translation, t.rotation, f"transform to '{child}'")
             except InputError as error:
@@ -46,6 +50,7 @@ class FrameTree:
                 continue
             with self._lock:
                 self._parents[child] = (parent, pose)
+                self._messages[child] = transform
         return faults
 
     def pose(self, frame: str, reference: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -22,11 +23,17 @@ from keygrasp_ros.conversions import pose_message
 
 def transform(child: str, parent: str, pose: Array, stamp: Time) -> TransformStamped:
     """The pose (4, 4) of ``child`` in ``parent`` as a transform."""
-    message = pose_message(pose)
-    p, q = message.position, message.orientation
+    p, q = (message := pose_message(pose)).position, message.orientation
+    return _stamped(child, parent, (p.x, p.y, p.z), (q.x, q.y, q.z, q.w), stamp)
+
+
+def _stamped(
+    child: str, parent: str, place: Sequence[float], quaternion: Sequence[float], stamp: Time
+) -> TransformStamped:
     stamped = TransformStamped(header=Header(stamp=stamp, frame_id=parent), child_frame_id=child)
-    stamped.transform.translation = Vector3(x=p.x, y=p.y, z=p.z)
-    stamped.transform.rotation = Quaternion(x=q.x, y=q.y, z=q.z, w=q.w)
+    stamped.transform.translation = Vector3(x=place[0], y=place[1], z=place[2])
+    x, y, z, w = quaternion
+    stamped.transform.rotation = Quaternion(x=x, y=y, z=z, w=w)
     return stamped
 
 
@@ -81,9 +88,9 @@ class RobotState:
         """Every moving link in the workspace frame."""
         states = self._call("getLinkStates", list(self._links), computeForwardKinematics=1)
         transforms = [
-            transform(name, self._frame, make_pose(state[4], rotation_from_quaternion(state[5])), stamp)
+            _stamped(name, self._frame, state[4], state[5], stamp)
             for name, state in zip(self._links.values(), states, strict=True)
-            if all(math.isfinite(value) for value in state[4])
+            if all(math.isfinite(value) for value in (*state[4], *state[5]))
         ]
         return TFMessage(transforms=transforms)
 
