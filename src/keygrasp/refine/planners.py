@@ -47,7 +47,7 @@ class Request:
 
     def evaluator(self, weights: Weights) -> Evaluator:
         """Scores grasps on the object."""
-        return Evaluator(weights.network, self.perceived, self.segment, self.gripper, self.attempts)
+        return Evaluator(weights, self.perceived, self.segment, self.gripper, self.attempts)
 
     def draw(self, count: int) -> Array:
         """Random feasible grasps (n ≤ count, 5)."""

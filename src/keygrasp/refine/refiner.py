@@ -105,7 +105,7 @@ class Refiner:
             A plan whose ``path`` leads from the start to the grasp, with a calibrated ``success_probability``.
         """
         config = self.config
-        evaluator = Evaluator(self.weights.network, perceived, segment_index, gripper, attempts)
+        evaluator = Evaluator(self.weights, perceived, segment_index, gripper, attempts)
         drawn = random_feasible(perceived, segment_index, gripper, rng, config.random_starts)
         starts = np.concatenate([grasp_array(candidates), drawn])
         found = self._search(evaluator, perceived, starts)
@@ -125,15 +125,19 @@ class Refiner:
         config = self.config
         if len(starts) == 0:
             return None
-        starts = starts[np.argsort(-evaluator.execute_logits(starts), kind="stable")]
-        rollout = greedy_rollout(evaluator, starts[: config.refined_starts], config.actions, config.max_steps)
+        grasps = torch.as_tensor(starts, dtype=torch.float32)
+        logits = evaluator.logits(grasps)
+        order = torch.argsort(logits[:, EXECUTE], descending=True, stable=True)
+        best = order[: config.refined_starts]
+        rollout = greedy_rollout(evaluator, grasps[best], logits[best], config.actions, config.max_steps)
         finalists = _best_clear(rollout, perceived, evaluator.gripper, config.finalists)
         if not finalists:
             return None
-        logits = _robust_logits(evaluator, torch.stack([rollout.visited[step, start] for step, start in finalists]))
-        best = int(logits.argmax())
-        step, start = finalists[best]
-        return _Found(float(logits[best]), rollout.visited[: step + 1, start].numpy(), starts)
+        steps, paths = (torch.tensor(part) for part in zip(*finalists, strict=True))
+        robust = _robust_logits(evaluator, rollout.visited[steps, paths], rollout.execute[steps, paths])
+        winner = int(robust.argmax())
+        step, path = finalists[winner]
+        return _Found(float(robust[winner]), rollout.visited[: step + 1, path].numpy(), starts[order.numpy()])
 
     def _answer(self, found: _Found, evaluations: int) -> GraspPlan:
         probability = self.weights.calibration.probability(found.logit)
@@ -161,11 +165,15 @@ def _best_clear(rollout: Rollout, perceived: Perceived, gripper: GripperSpec, co
     return [divmod(int(i), starts) for i in order if np.isfinite(values[i])]
 
 
-def _robust_logits(evaluator: Evaluator, grasps: Tensor) -> Tensor:
-    """Logits (n,) of the mean success of grasps (n, 5) and of their neighbours one error of execution away."""
-    around = grasps[:, None] + torch.cat([torch.zeros(1, 5), _NEIGHBOURS])
-    values = torch.sigmoid(evaluator.logits(around.reshape(-1, 5))[:, EXECUTE])
-    return torch.logit(values.reshape(len(grasps), -1).mean(dim=1).clamp(1e-6, 1 - 1e-6))
+def _robust_logits(evaluator: Evaluator, grasps: Tensor, execute: Tensor) -> Tensor:
+    """Logits (n,) of the mean success of grasps (n, 5), known to be ``execute``, and of their neighbours.
+
+    A neighbour is one error of execution away.
+    """
+    around = grasps[:, None] + _NEIGHBOURS
+    values = evaluator.logits(around.reshape(-1, 5))[:, EXECUTE].reshape(len(grasps), -1)
+    values = torch.sigmoid(torch.cat([execute[:, None], values], dim=1))
+    return torch.logit(values.mean(dim=1).clamp(1e-6, 1 - 1e-6))
 
 
 def _without_repeats(path: NDArray[np.float32]) -> Array:

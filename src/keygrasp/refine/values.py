@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,9 @@ from torch import Tensor
 
 from keygrasp.perception import Perceived
 from keygrasp.refine.actions import EXECUTE, ActionSet
+from keygrasp.refine.inference import FastNetwork, ObjectView, action_logits
 from keygrasp.refine.network import Calibration, QNetwork, load_network
-from keygrasp.refine.state import SceneTensors, featurise
+from keygrasp.refine.state import SceneTensors
 from keygrasp.scene import Attempt, GripperSpec
 
 Array = NDArray[np.float64]
@@ -30,25 +31,24 @@ class Evaluator:
 
     def __init__(
         self,
-        network: QNetwork,
+        weights: Weights,
         perceived: Perceived,
         segment_index: int,
         gripper: GripperSpec,
         attempts: Sequence[Attempt] = (),
     ) -> None:
-        self.network = network
         self.gripper = gripper
         self.evaluations = 0
-        self._scene = SceneTensors.build([perceived.height_map], [perceived.keypoints[segment_index]])
+        self._network = weights.fast
+        scene = SceneTensors.build([perceived.height_map], [perceived.keypoints[segment_index]])
+        self._view = ObjectView(scene, gripper)
         failed = [(a.grasp.x, a.grasp.y, a.grasp.z, a.grasp.yaw, a.grasp.width) for a in attempts]
         self._failed = torch.tensor(failed, dtype=torch.float32).reshape(-1, 5)
 
-    @torch.inference_mode()
     def logits(self, grasps: Tensor) -> Tensor:
         """Action logits (B, ACTIONS) of grasps (B, 5); near earlier failures *execute* is marked down."""
         self.evaluations += len(grasps)
-        index = torch.zeros(len(grasps), dtype=torch.long)
-        logits: Tensor = self.network(featurise(self._scene, index, grasps, self.gripper))
+        logits = torch.from_numpy(action_logits([self._network], self._view, grasps.numpy()))
         if len(self._failed):
             logits[:, EXECUTE] -= self._penalty(grasps)
         return logits
@@ -79,34 +79,48 @@ class Rollout:
     execute: Tensor
 
 
-@torch.inference_mode()
-def greedy_rollout(evaluator: Evaluator, starts: Array, actions: ActionSet, max_steps: int) -> Rollout:
-    """Follow the Q-network from every start (M, 5) until its own value says *execute*, at most ``max_steps`` moves."""
-    grasps = torch.as_tensor(starts, dtype=torch.float32)
-    active = torch.ones(len(grasps), dtype=torch.bool)
-    visited, execute = [grasps], []
-    values = torch.full((len(grasps),), -torch.inf)
-    for step in range(max_steps + 1):
-        logits = evaluator.logits(grasps[active])
-        values = values.clone()
-        values[active] = logits[:, EXECUTE]
-        execute.append(values)
-        chosen = torch.full((len(grasps),), EXECUTE, dtype=torch.long)
-        chosen[active] = logits.argmax(dim=1)
-        active = chosen != EXECUTE
-        if step == max_steps or not bool(active.any()):
+def greedy_rollout(evaluator: Evaluator, starts: Tensor, logits: Tensor, actions: ActionSet, max_steps: int) -> Rollout:
+    """Follow the Q-network from every start until its own value says *execute*.
+
+    Args:
+        evaluator: Scores the grasps on the way.
+        starts: (M, 5) grasps.
+        logits: (M, ACTIONS) their logits.
+        actions: The moves.
+        max_steps: Most moves.
+    """
+    grasps, values, chosen = starts, logits[:, EXECUTE], logits.argmax(dim=1)
+    visited, execute = [grasps], [values]
+    for _ in range(max_steps):
+        active = torch.nonzero(chosen != EXECUTE)[:, 0]
+        if len(active) == 0:
             break
-        grasps = torch.where(active[:, None], actions.apply(grasps, chosen, evaluator.gripper), grasps)
+        moved = actions.apply(grasps[active], chosen[active], evaluator.gripper)
+        logits = evaluator.logits(moved)
+        grasps = grasps.index_copy(0, active, moved)
+        values = values.index_copy(0, active, logits[:, EXECUTE])
+        chosen = chosen.index_copy(0, active, logits.argmax(dim=1))
         visited.append(grasps)
+        execute.append(values)
     return Rollout(torch.stack(visited), torch.stack(execute))
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A trained network with its calibration."""
+    """A trained network with its calibration.
+
+    Attributes:
+        network: The network, in evaluation mode.
+        calibration: Turns a chosen grasp's logit into a probability.
+        fast: The network as it is run.
+    """
 
     network: QNetwork
     calibration: Calibration
+    fast: FastNetwork = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fast", FastNetwork(self.network))
 
     @classmethod
     def load(cls, path: Path) -> Weights:
