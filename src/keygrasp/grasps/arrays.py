@@ -49,11 +49,27 @@ def check_grasps(array: Array) -> Array:
     return rows
 
 
+def local_samples(along: Array, across: Array, halves: Array | float = 0.0) -> NDArray[np.float32]:
+    """Points in a grasp's own frame, for :func:`sample_local`.
+
+    Args:
+        along: (m,) metres along the closing axis.
+        across: (m,) metres at a right angle to it (counter-clockwise).
+        halves: (m,) how many times half of the grasp's width is added along the closing axis.
+
+    Returns:
+        (4, m) these, and a row of 1 for the grasp's place.
+    """
+    samples = np.ones((4, len(along)), np.float32)
+    samples[0], samples[1], samples[2] = along, across, halves
+    return samples
+
+
 def sample_local(
     image: NDArray[np.float32],
     height_map: HeightMap,
     grasps: Array,
-    samples: Array,
+    samples: NDArray[np.float32],
     *,
     linear: bool = False,
 ) -> NDArray[np.float32]:
@@ -63,21 +79,21 @@ def sample_local(
         image: Heights or another quantity on the map's grid.
         height_map: Gives the grid's place.
         grasps: (n, 5) grasps.
-        samples: (3, m): metres along the closing axis; metres at a right angle to it (counter-clockwise); and how
-            many times half of the grasp's width is added along the closing axis.
+        samples: (4, m) as :func:`local_samples` gives them.
         linear: Interpolate, instead of taking the nearest cell.
 
     Returns:
         (n, m) values; 0 outside of the map.
     """
     scale = 1.0 / height_map.cell
+    # Cells are linear in the samples: one product each. Single precision is exact to a thousandth of a cell here.
+    factors = np.empty((2, len(grasps), 4), np.float32)
     cos, sin = scale * np.cos(grasps[:, YAW]), scale * np.sin(grasps[:, YAW])
     half = grasps[:, WIDTH] / 2
-    middle = (grasps[:, [X, Y]] - height_map.origin) * scale
-    # Cells are linear in the samples: one product each. Single precision is exact to a thousandth of a cell here.
-    terms = np.vstack([samples, np.ones(samples.shape[1])]).astype(np.float32)
-    columns = np.column_stack([cos, -sin, cos * half, middle[:, 0]]).astype(np.float32) @ terms
-    rows = np.column_stack([sin, cos, sin * half, middle[:, 1]]).astype(np.float32) @ terms
+    for axis, (along, across) in enumerate(((cos, -sin), (sin, cos))):
+        factors[axis, :, 0], factors[axis, :, 1], factors[axis, :, 2] = along, across, along * half
+        factors[axis, :, 3] = (grasps[:, axis] - height_map.origin[axis]) * scale
+    columns, rows = factors @ samples
     mode = cv2.INTER_LINEAR if linear else cv2.INTER_NEAREST
     values = np.empty(columns.shape, np.float32)
     for start in range(0, len(grasps), _CHUNK):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
-from keygrasp.grasps.arrays import Z, check_grasps, sample_local
+from keygrasp.grasps.arrays import Z, check_grasps, local_samples, sample_local
 from keygrasp.perception import smooth_heights
 from keygrasp.perception.config import cv2
 from keygrasp.scene import GripperSpec, HeightMap
@@ -46,14 +47,7 @@ class FootprintModel:
         self._heights = smooth_heights(height_map)
         self._beneath_finger = _spread(self._heights, _FINGER_SPREAD)
         self._beneath_palm = _spread(self._heights, _PALM_SPREAD)
-        across = gripper.pad_width / 2 + clearance
-        reach = _FINGER_SPREAD * height_map.cell
-        outward, aside = _grid(-clearance, gripper.pad_thickness + clearance, across, reach)
-        right = np.stack([outward, aside, np.ones(len(aside))])
-        self._fingers = np.concatenate([right, right * [[-1.0], [1.0], [-1.0]]], axis=1)
-        reach = _PALM_SPREAD * height_map.cell
-        along, aside = _grid(-gripper.palm_along / 2, gripper.palm_along / 2, gripper.palm_across / 2, reach)
-        self._palm = np.stack([along, aside, np.zeros(len(aside))])
+        self._fingers, self._palm = _samples(gripper, clearance, height_map.cell)
 
     @property
     def heights(self) -> NDArray[np.float32]:
@@ -106,8 +100,25 @@ def footprint_clear(
         InputError: If ``grasps`` has another shape or isn't finite.
     """
     rows = check_grasps(grasps)
-    model = FootprintModel(height_map, gripper, clearance)
+    model = footprint_model(height_map, gripper, clearance)
     return model.clear(rows, model.below(rows))
+
+
+@lru_cache(maxsize=4)
+def footprint_model(height_map: HeightMap, gripper: GripperSpec, clearance: float = CLEARANCE) -> FootprintModel:
+    """The model of these, kept from the last calls: several searches ask about the same image."""
+    return FootprintModel(height_map, gripper, clearance)
+
+
+@lru_cache(maxsize=4)
+def _samples(gripper: GripperSpec, clearance: float, cell: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Samples that together see the fingers, and the palm."""
+    reach = _FINGER_SPREAD * cell
+    across = gripper.pad_width / 2 + clearance
+    outward, aside = _grid(-clearance, gripper.pad_thickness + clearance, across, reach)
+    fingers = [local_samples(side * outward, aside, side) for side in (1.0, -1.0)]
+    along, aside = _grid(-gripper.palm_along / 2, gripper.palm_along / 2, gripper.palm_across / 2, _PALM_SPREAD * cell)
+    return np.concatenate(fingers, axis=1), local_samples(along, aside)
 
 
 def _spread(heights: NDArray[np.float32], cells: int) -> NDArray[np.float32]:

@@ -8,12 +8,13 @@ the pad it covers, and where it lies against the other pad's patch and the objec
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
-from keygrasp.grasps.arrays import WIDTH, YAW, X, Y, Z, sample_local
+from keygrasp.grasps.arrays import WIDTH, YAW, X, Y, Z, local_samples, sample_local
 from keygrasp.scene import GripperSpec, HeightMap, Segment
 
 _STEP = 0.0015
@@ -120,31 +121,37 @@ def stays_within(
 
     A cheap look at the outermost of the samples that :func:`predict_reach` takes.
     """
-    along, across = _samples(gripper)
-    outer = along[(np.abs(along) > reach) & (np.abs(along) <= gripper.max_opening / 2)]
-    surface = sample_local(heights, height_map, grasps, _grid(outer, across), linear=True)
+    surface = sample_local(heights, height_map, grasps, _outer_samples(gripper, reach), linear=True)
     return np.asarray(surface.max(axis=1, initial=0.0) <= grasps[:, Z].astype(np.float32) + np.float32(_ABOVE_TIPS))
 
 
-def _samples(gripper: GripperSpec) -> tuple[Array, Array]:
-    """Coordinates (m,) along the closing axis and (rows,) across it at which the surface is read."""
+@lru_cache(maxsize=4)
+def _samples(gripper: GripperSpec) -> tuple[Array, Array, NDArray[np.float32]]:
+    """Where the surface is read: coordinates (m,) along the closing axis and (rows,) across it, and their grid."""
     half = int(np.ceil(gripper.max_opening / 2 / _STEP))
     along: Array = np.arange(-half, half + 1, dtype=float) * _STEP
-    return along, np.linspace(-gripper.pad_width / 2, gripper.pad_width / 2, _ROWS)
+    across = np.linspace(-gripper.pad_width / 2, gripper.pad_width / 2, _ROWS)
+    return along, across, _grid(along, across)
 
 
-def _grid(along: Array, across: Array) -> Array:
-    """Samples (3, rows · m) for :func:`sample_local`, one row across after the other."""
-    flat_along = np.tile(along, len(across))
-    return np.stack([flat_along, np.repeat(across, len(along)), np.zeros(len(flat_along))])
+@lru_cache(maxsize=4)
+def _outer_samples(gripper: GripperSpec, reach: float) -> NDArray[np.float32]:
+    """Those farther than ``reach`` metres from the middle, but not farther than the gripper opens."""
+    along, across, _ = _samples(gripper)
+    return _grid(along[(np.abs(along) > reach) & (np.abs(along) <= gripper.max_opening / 2)], across)
+
+
+def _grid(along: Array, across: Array) -> NDArray[np.float32]:
+    """Samples (4, rows · m), one row across after the other."""
+    return local_samples(np.tile(along, len(across)), np.repeat(across, len(along)))
 
 
 def _between(
     heights: NDArray[np.float32], height_map: HeightMap, grasps: Array, gripper: GripperSpec
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_], Array, Array]:
     """Surface (n, rows, m) over the pads' way, whether it lies between them, and where its samples are."""
-    along, across = _samples(gripper)
-    surface = sample_local(heights, height_map, grasps, _grid(along, across), linear=True)
+    along, across, samples = _samples(gripper)
+    surface = sample_local(heights, height_map, grasps, samples, linear=True)
     surface = surface.reshape(len(grasps), _ROWS, len(along))
     tips = grasps[:, Z].astype(np.float32)[:, None, None]
     between = np.abs(along)[None] <= grasps[:, WIDTH : WIDTH + 1] / 2

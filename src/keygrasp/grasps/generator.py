@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
 from keygrasp.grasps.arrays import YAW, grasps_from_array
-from keygrasp.grasps.collision import FootprintModel
+from keygrasp.grasps.collision import footprint_model
 from keygrasp.grasps.config import GeneratorConfig
 from keygrasp.grasps.contact import centre_of_mass
 from keygrasp.grasps.fitting import (
@@ -72,7 +72,7 @@ class GraspGenerator:
         start = time.perf_counter()
         segment = perceived.segments[check_segment(perceived, segment_index)]
         height_map = perceived.height_map
-        model = FootprintModel(height_map, gripper, self.config.clearance)
+        model = footprint_model(height_map, gripper, self.config.clearance)
         mass_centre = centre_of_mass(model.heights, height_map, segment)
         max_span = gripper.max_opening - 2 * self.config.clearance
         raw, rejections = propose(

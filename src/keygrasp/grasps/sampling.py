@@ -7,7 +7,7 @@ import numpy as np
 from keygrasp.errors import InputError
 from keygrasp.geometry.poses import Array
 from keygrasp.grasps.arrays import WIDTH, YAW, Z
-from keygrasp.grasps.collision import FootprintModel
+from keygrasp.grasps.collision import Footprint, FootprintModel, footprint_model
 from keygrasp.grasps.contact import predict_reach, stays_within
 from keygrasp.grasps.quality import check_segment
 from keygrasp.perception import Perceived
@@ -54,7 +54,7 @@ def random_feasible(
     if not 0 <= count <= _MAX_COUNT:
         raise InputError(f"count must lie in 0–{_MAX_COUNT}, not {count}")
     segment = perceived.segments[check_segment(perceived, segment_index)]
-    model = FootprintModel(perceived.height_map, gripper)
+    model = footprint_model(perceived.height_map, gripper)
     places = perceived.height_map.xy_of(np.argwhere(segment.mask).astype(float))
     found: list[Array] = []
     drawn = total = 0
@@ -87,15 +87,17 @@ def _draw(
     tops = perceived.height_map.sample(grasps[:, :2]).astype(float)
     high = np.flatnonzero(tops >= _TABLE + _MIN_GRIP - 1e-9)
     grasps, share, room, tops = grasps[high], share[high], room[high], tops[high]
-    palm = np.maximum(model.palm_heights(grasps) - gripper.pad_height + _PALM_ROOM, _TABLE).astype(float)
-    grasps[:, Z] = palm + share * np.maximum(tops - _MIN_GRIP - palm, 0.0)
+    palm = model.palm_heights(grasps)
+    deepest = np.maximum(palm - gripper.pad_height + _PALM_ROOM, _TABLE).astype(float)
+    grasps[:, Z] = deepest + share * np.maximum(tops - _MIN_GRIP - deepest, 0.0)
     limit = (gripper.max_opening - _ROOM[0]) / 2
     held = np.flatnonzero(tops - grasps[:, Z] >= _MIN_GRIP - 1e-9)
     held = held[stays_within(model.heights, perceived.height_map, grasps[held], gripper, limit)]
-    grasps, room = grasps[held], room[held]
+    grasps, room, palm = grasps[held], room[held], palm[held]
     reach = predict_reach(model.heights, perceived.height_map, grasps, gripper)
     farthest = 2 * np.maximum(np.abs(reach.right), np.abs(reach.left))
     grasps[:, WIDTH] = np.minimum(farthest + room, gripper.max_opening)
     fits = (farthest + _ROOM[0] <= gripper.max_opening) & (grasps[:, WIDTH] >= gripper.min_opening)
-    grasps = grasps[reach.found & fits]
-    return grasps[model.clear(grasps, model.below(grasps))]
+    kept = reach.found & fits
+    grasps = grasps[kept]
+    return grasps[model.clear(grasps, Footprint(model.finger_heights(grasps), palm[kept]))]

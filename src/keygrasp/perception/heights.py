@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,9 +91,15 @@ def _surroundings(grid: NDArray[np.float32], rows: NDArray[np.intp], columns: ND
     return np.where(np.isneginf(around), np.float32(np.inf), around)
 
 
+@lru_cache(maxsize=4)
 def smooth_heights(height_map: HeightMap) -> NDArray[np.float32]:
-    """Heights (H, W) after a 3×3 median, which keeps edges in place and removes most of the pixel noise."""
-    return np.asarray(cv2.medianBlur(height_map.heights, 3), dtype=np.float32)
+    """Heights (H, W) after a 3×3 median, which keeps edges in place and removes most of the pixel noise.
+
+    Every stage asks for those of the same map, so the latest are kept; they are read-only.
+    """
+    smooth: NDArray[np.float32] = cv2.medianBlur(height_map.heights, 3)
+    smooth.setflags(write=False)
+    return smooth
 
 
 def sample_linear(image: NDArray[np.float32], cells: Array) -> NDArray[np.float32]:

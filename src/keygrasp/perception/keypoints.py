@@ -103,6 +103,8 @@ def _ridge(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp],
         return np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32)
     crop = mask[box]
     distance = cv2.distanceTransform(np.pad(crop, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    # Between cells the squares are integers; OpenCV's last bit depends on where its buffer lies in memory.
+    distance = np.sqrt(np.rint(distance * distance))
     centre = distance[1:-1, 1:-1]
     ridge = np.zeros(crop.shape, np.bool_)
     height, width = distance.shape
