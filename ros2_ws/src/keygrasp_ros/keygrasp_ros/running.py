@@ -7,6 +7,7 @@ the process with status 0 and without a traceback, after each node's ``close()``
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import KeygraspError
+from keygrasp.trials.worker import limit_threads
 from keygrasp_ros.signals import stop_on_signal
 
 #: Process id of whoever started this node's process and wants it to end when he ends, however he ends.
@@ -55,6 +57,9 @@ def run_nodes(factories: Sequence[NodeFactory], arguments: Sequence[str] | None 
                 return 0
             nodes.append(create())
             executor.add_node(nodes[-1])
+        limit_threads()  # images and batches are so small that more threads only lose
+        # What the imports left behind stays: searching it for garbage now and then would cost a plan tens of ms.
+        gc.freeze()
         return _run(executor, nodes, stop)
     except KeygraspError as error:
         print(f"keygrasp: {error}", file=sys.stderr)

@@ -15,6 +15,7 @@ from keygrasp_ros.conversions import plan_message
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
 from keygrasp_ros.markers import candidate_markers, poses
+from keygrasp_ros.mirrors import Mirror
 from keygrasp_ros.parameters import GRIPPER, fill, from_dataclass, reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.steps import PERCEPTION, Perceiver, answering, check_target
@@ -33,9 +34,9 @@ class GraspGeneratorNode(Node):
         self._perceiver = Perceiver(self, read)
         self._gripper = fill(read, "gripper", GripperSpec)
         self._generator = GraspGenerator(fill(read, "generator", GeneratorConfig))
-        self._plans = self.create_publisher(GRASPS.type, GRASPS.name, GRASPS.qos)
-        self._poses = self.create_publisher(GRASP_POSES.type, GRASP_POSES.name, GRASP_POSES.qos)
-        self._markers = self.create_publisher(GRASP_MARKERS.type, GRASP_MARKERS.name, GRASP_MARKERS.qos)
+        self._plans, self._poses, self._markers = (
+            Mirror(self, topic) for topic in (GRASPS, GRASP_POSES, GRASP_MARKERS)
+        )
         self._lifeline = offer(self, GENERATE)
         self.create_service(GENERATE.type, GENERATE.name, self._answer, callback_group=ReentrantCallbackGroup())
 
@@ -44,9 +45,9 @@ class GraspGeneratorNode(Node):
             perceived, header = self._perceiver.take(request.scene, request.depth, request.camera_info)
             index, plan = self._generate(perceived, request.target)
             response.plan = plan_message(plan, header, "geometric", index)
-            self._plans.publish(response.plan)
-            self._poses.publish(poses(plan.candidates, header))
-            self._markers.publish(candidate_markers(plan.candidates, self._gripper, header))
+            self._plans.show(lambda: response.plan)
+            self._poses.show(lambda: poses(plan.candidates, header))
+            self._markers.show(lambda: candidate_markers(plan.candidates, self._gripper, header))
         return response
 
     def _generate(self, perceived: Perceived, target: Target) -> tuple[int, GraspPlan]:

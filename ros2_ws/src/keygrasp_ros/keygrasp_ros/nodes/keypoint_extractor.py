@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
@@ -14,6 +13,7 @@ from keygrasp_ros.camera_feed import CameraFeed
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
 from keygrasp_ros.markers import keypoint_markers
+from keygrasp_ros.mirrors import Mirror
 from keygrasp_ros.parameters import Parameter, reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.scene_conversions import scene_message
@@ -36,11 +36,8 @@ class KeypointExtractor(Node):
         self._perceiver = Perceiver(self, read)
         self._feed = CameraFeed(self, self._watch)
         self._live: bool = read("live")
-        events = PublisherEventCallbacks(matched=self._follow_listeners)
-        self._scene, self._markers = (
-            self.create_publisher(topic.type, topic.name, topic.qos, event_callbacks=events)
-            for topic in (SCENE, KEYPOINT_MARKERS)
-        )
+        self._mirrors: list[Mirror] = []
+        self._mirrors += [Mirror(self, topic, self._follow_listeners) for topic in (SCENE, KEYPOINT_MARKERS)]
         self._lifeline = offer(self, EXTRACT)
         self.create_service(EXTRACT.type, EXTRACT.name, self._answer, callback_group=ReentrantCallbackGroup())
 
@@ -49,9 +46,9 @@ class KeypointExtractor(Node):
             response.scene = self._look(request.depth, request.camera_info)
         return response
 
-    def _follow_listeners(self, _: object) -> None:
+    def _follow_listeners(self) -> None:
         """Watch the camera as long as somebody watches the results."""
-        if self._live and (self._scene.get_subscription_count() or self._markers.get_subscription_count()):
+        if self._live and any(mirror.has_listeners for mirror in self._mirrors):
             self._feed.open()
         else:
             self._feed.close()
@@ -66,8 +63,9 @@ class KeypointExtractor(Node):
     def _look(self, image: Image, info: CameraInfo) -> SCENE.type:
         perceived, header = self._perceiver.look(image, info)
         scene = scene_message(perceived, header)
-        self._scene.publish(scene)
-        self._markers.publish(keypoint_markers(perceived.keypoints, header))
+        shown, markers = self._mirrors
+        shown.show(lambda: scene)
+        markers.show(lambda: keypoint_markers(perceived.keypoints, header))
         return scene
 
 

@@ -18,6 +18,7 @@ from keygrasp_ros.conversions import plan_message, plan_of
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
 from keygrasp_ros.markers import path_markers, poses
+from keygrasp_ros.mirrors import Mirror
 from keygrasp_ros.parameters import GRIPPER, SEED, Parameter, fill, from_dataclass, reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.steps import PERCEPTION, Perceiver, answering, check_frame
@@ -44,9 +45,9 @@ class PoseRefiner(Node):
         self._gripper = fill(read, "gripper", GripperSpec)
         self._missing = ""
         self._refiner = self._load(read("weights"), fill(read, "refiner", RefinerConfig))
-        self._plans = self.create_publisher(REFINED.type, REFINED.name, REFINED.qos)
-        self._poses = self.create_publisher(REFINED_POSES.type, REFINED_POSES.name, REFINED_POSES.qos)
-        self._markers = self.create_publisher(REFINED_MARKERS.type, REFINED_MARKERS.name, REFINED_MARKERS.qos)
+        self._plans, self._poses, self._markers = (
+            Mirror(self, topic) for topic in (REFINED, REFINED_POSES, REFINED_MARKERS)
+        )
         self._lifeline = offer(self, REFINE)
         self.create_service(REFINE.type, REFINE.name, self._answer, callback_group=ReentrantCallbackGroup())
 
@@ -78,9 +79,9 @@ class PoseRefiner(Node):
             refine_ms = (time.perf_counter() - start) * 1e3
             plan = replace(plan, timings_ms={**given.timings_ms, **plan.timings_ms, "refine": refine_ms})
             response.plan = plan_message(plan, header, "refined", index)
-            self._plans.publish(response.plan)
-            self._poses.publish(poses(plan.path, header))
-            self._markers.publish(path_markers(plan.path, plan.grasp, self._gripper, header))
+            self._plans.show(lambda: response.plan)
+            self._poses.show(lambda: poses(plan.path, header))
+            self._markers.show(lambda: path_markers(plan.path, plan.grasp, self._gripper, header))
         return response
 
 
