@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import random
@@ -25,6 +26,7 @@ from keygrasp_ros.demo_report import DemoPick, pictures_of, write_page
 from keygrasp_ros.graph import DEFAULT_PLANNER, PLANNERS, default_params, nodes_for
 from keygrasp_ros.isolation import isolated_environment
 from keygrasp_ros.processes import NodeProcesses
+from keygrasp_ros.recorder import Recorder
 from keygrasp_ros.up import ros_arguments
 
 #: Objects that can't be set up (they roll away) are replaced, so many times at most.
@@ -63,8 +65,25 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         with console.status(f"starting {len(specs)} nodes"):
             client.wait_ready(90.0, check)
         console.print(f"{len(specs)} nodes up after {time.monotonic() - began:.1f} s", highlight=False)
-        picks = list(_picks(client, options, console, check))
+        with _recording(client, options, console):
+            picks = list(_picks(client, options, console, check))
     return _report(picks, options, console, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _recording(client: PickClient, options: argparse.Namespace, console: Console) -> Iterator[None]:
+    """Record each pick, where that was asked for."""
+    if not options.record:
+        yield
+        return
+    recorder = Recorder(client.node, options.out / "recordings")
+    try:
+        yield
+    finally:
+        recorder.close()
+    if recorder.fault is not None:
+        raise recorder.fault
+    console.print(f"recordings: {(options.out / 'recordings').resolve()}", soft_wrap=True, highlight=False)
 
 
 def _picks(
@@ -175,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="(default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    parser.add_argument("--record", action="store_true", help="record each pick (rosbag2, MCAP) beside the report")
     parser.add_argument(
         "--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="report and log (default: %(default)s)"
     )

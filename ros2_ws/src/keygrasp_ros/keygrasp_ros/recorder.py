@@ -14,6 +14,7 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
+from std_msgs.msg import Empty
 
 from keygrasp.errors import KeygraspError
 from keygrasp_ros.bag import BagWriter
@@ -40,7 +41,8 @@ _STATE = (TF_STATIC, ROBOT_DESCRIPTION, TF, JOINT_STATES)
 _RUNNING = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 #: Status topic of the pick action: tells when a pick begins and ends, whoever asked for it.
 PICK_STATUS = f"{PICK.name}/_action/status"
-RECORDED = tuple(topic.name for topic in TOPICS if topic is not DIAGNOSTICS)
+#: All but what tells nothing of a pick: states of nodes, and signs of life, on which nothing is sent.
+RECORDED = tuple(topic.name for topic in TOPICS if topic is not DIAGNOSTICS and topic.type is not Empty)
 
 
 @dataclass

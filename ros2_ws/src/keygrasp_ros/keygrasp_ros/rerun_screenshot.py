@@ -19,6 +19,7 @@ from keygrasp.extras import require
 from keygrasp.files import atomic_path
 from keygrasp.trials.drawing_canvas import encode_png
 
+_COMMAND = (sys.executable, "-m", "rerun")
 #: Seconds in which the viewer must have started, and those that it gets for drawing and for taking its notices down.
 _START_SECONDS, _DRAW_SECONDS = 30.0, 3.0
 _POLL_SECONDS = 0.2
@@ -44,7 +45,7 @@ def screenshot(recording: Path, picture: Path, size: tuple[int, int]) -> None:
     port = _free_port()
     with tempfile.TemporaryDirectory(prefix="keygrasp-") as folder:
         environment = {"XDG_RUNTIME_DIR": folder, **os.environ, "RUST_LOG": "error"}
-        command = [sys.executable, "-m", "rerun", str(recording), "--headless", "--port", str(port)]
+        command = [*_COMMAND, str(recording), "--headless", "--port", str(port)]
         command += ["--window-size", f"{size[0]}x{size[1]}", "--hide-welcome-screen"]
         log = Path(folder) / "viewer.log"
         with log.open("wb") as output:
@@ -62,7 +63,7 @@ def screenshot(recording: Path, picture: Path, size: tuple[int, int]) -> None:
                 viewer.wait()
     shown = np.asarray(require("PIL.Image", "viz").open(io.BytesIO(png)).convert("RGB"))
     with atomic_path(picture) as temporary:
-        temporary.write_bytes(encode_png(shown[_TITLE_ROWS:]))
+        temporary.write_bytes(encode_png(shown[_TITLE_ROWS:], colours=256))
 
 
 def _take(viewer: subprocess.Popen[bytes], port: int, log: Path) -> bytes:
