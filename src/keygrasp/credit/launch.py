@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -43,7 +42,7 @@ class _Plan:
     compiled: list[Callable[..., None] | None]
 
 
-def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, tiling: Tiling | None = None) -> list[Tensor]:
+def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[Tensor]:
     """Results of one call: the first, then the second and the final carry where wanted.
 
     Args:
@@ -51,11 +50,10 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, tiling: 
         inputs: Its tensors.
         numbers: Its scalar parameters.
         wanted: Which results.
-        tiling: How to cut the work up, in place of the heuristics' choice (for measurements).
     """
     data = inputs.data
     first = torch.empty_like(data) if data.dtype.is_floating_point else torch.empty_like(data, dtype=torch.float32)
-    key: list[Any] = [kind, wanted, tiling, first.stride()]
+    key: list[Any] = [kind, wanted, first.stride()]
     pointers: list[int | Tensor | None] = []
     for tensor in inputs:
         if tensor is None:
@@ -68,7 +66,7 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, tiling: 
     frozen = tuple(key)
     plan = _plans.get(frozen)
     if plan is None:
-        plan = _make_plan(kind, inputs, wanted, first, tiling)
+        plan = _make_plan(kind, inputs, wanted, first)
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
         _plans[frozen] = plan
@@ -128,7 +126,7 @@ def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., Non
     return repeat
 
 
-def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted, first: Tensor, tiling: Tiling | None) -> _Plan:
+def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted, first: Tensor) -> _Plan:
     layout = check(kind, inputs, wanted)
     if layout.accumulate == torch.float64:
         raise InputError(
@@ -155,17 +153,16 @@ def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted, first: Tensor, tiling
     strides += (first.stride(time), first.stride(row))
     if layout.steps == 0 or layout.rows == 0:
         return _Plan(layout, tuple(strides), (), (layout.steps, layout.rows, 0, 1), [])
-    if tiling is None:
-        splittable = inputs.mask is None or inputs.values is None or inputs.next_values is not None
-        tiling = choose_tiling(
-            kind,
-            layout.steps,
-            layout.rows,
-            time_contiguous=inputs.data.stride(time) <= inputs.data.stride(row),
-            actions=layout.actions,
-            splittable=splittable,
-            processors=_processors(inputs.data),
-        )
+    splittable = inputs.mask is None or inputs.values is None or inputs.next_values is not None
+    tiling = choose_tiling(
+        kind,
+        layout.steps,
+        layout.rows,
+        time_contiguous=inputs.data.stride(time) <= inputs.data.stride(row),
+        actions=layout.actions,
+        splittable=splittable,
+        processors=_processors(inputs.data),
+    )
     return _plan_of(kind, layout, tuple(strides), tiling, largest)
 
 

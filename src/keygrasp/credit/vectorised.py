@@ -45,7 +45,7 @@ def _finish(given: Steps, found: Tensor) -> Tensor:
 
 
 def _coefficients(given: Steps) -> tuple[Tensor, Tensor, Tensor | None]:
-    """u and v of each step, [T, N], and the successors' values where the second result needs them."""
+    """U and v of each step, [T, N], and the successors' values where the second result needs them."""
     kind, data = given.kind, given.data
     if kind in (Kind.LINEAR, Kind.LINEAR_FORWARD):
         return data, _values(given), None

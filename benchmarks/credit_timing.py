@@ -1,0 +1,92 @@
+"""Timing on a GPU: device time by replaying a CUDA graph, full calls by the wall clock."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+#: Inputs are rotated until together they exceed this, so that they come from memory and not from the L2 cache.
+BEYOND_CACHE = 160e6
+
+
+def device_us(calls: Sequence[Callable[[], Any]], seconds: float = 0.02, repeats: int = 5) -> float:
+    """Median device time of one call in µs, from a CUDA graph that runs ``calls`` in turn."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for call in calls:
+            call()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    count = max(len(calls), 8)
+    with torch.cuda.graph(graph, stream=stream):
+        for index in range(count):
+            calls[index % len(calls)]()
+    graph.replay()
+    torch.cuda.synchronize()
+    once = _replay(graph, 1)
+    replays = max(1, min(200, int(seconds / max(once, 1e-6))))
+    return 1e6 * statistics.median(_replay(graph, replays) for _ in range(repeats)) / count
+
+
+def _replay(graph: torch.cuda.CUDAGraph, replays: int) -> float:
+    """Seconds a replay."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(replays):
+        graph.replay()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1e3 / replays
+
+
+def call_us(calls: Sequence[Callable[[], Any]], seconds: float = 0.02, repeats: int = 5) -> float:
+    """Median wall time of one call in µs, calls issued back to back and awaited together."""
+    for call in calls:
+        call()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    calls[0]()
+    torch.cuda.synchronize()
+    count = max(10, min(1000, int(seconds / max(time.perf_counter() - begin, 1e-6))))
+    found = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        for index in range(count):
+            calls[index % len(calls)]()
+        torch.cuda.synchronize()
+        found.append((time.perf_counter() - begin) / count)
+    return 1e6 * statistics.median(found)
+
+
+def cpu_ms(call: Callable[[], Any], repeats: int = 7) -> float:
+    """Median process time of one call in ms."""
+    call()
+    found = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        call()
+        found.append(time.process_time() - begin)
+    return 1e3 * statistics.median(found)
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second that a large copy on the device moves, read and written."""
+    size = 1 << 30
+    source = torch.empty(size, dtype=torch.uint8, device="cuda").random_()
+    target = torch.empty_like(source)
+    return 2 * size / (device_us([lambda: target.copy_(source)]) / 1e6)
+
+
+def empty_kernel_us() -> float:
+    """Device time of a kernel that does nothing, in the same kind of graph."""
+    import triton
+
+    @triton.jit
+    def nothing() -> None:
+        pass
+
+    return device_us([lambda: nothing[(1,)]()] * 20)
