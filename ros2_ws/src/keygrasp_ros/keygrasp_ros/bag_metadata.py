@@ -15,6 +15,8 @@ from keygrasp_ros.message_types import type_hash
 VERSION = 9
 STORAGE = "mcap"
 METADATA_FILE = "metadata.yaml"
+#: Depth of a queue that discovery did not tell; rosbag2 writes 0 then.
+_UNKNOWN_DEPTH = 10
 #: What an unset duration is written as.
 _FOREVER = {"sec": 9223372036, "nsec": 854775807}
 
@@ -73,7 +75,7 @@ def profiles_of(text: str) -> tuple[QoSProfile, ...]:
         entries = yaml.safe_load(text) or []
         return tuple(
             QoSProfile(
-                depth=max(1, int(entry["depth"])),
+                depth=int(entry["depth"]) or _UNKNOWN_DEPTH,
                 reliability=_policy(ReliabilityPolicy, entry["reliability"]),
                 durability=_policy(DurabilityPolicy, entry["durability"]),
             )
