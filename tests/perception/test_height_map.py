@@ -3,7 +3,15 @@ import pytest
 from synthetic_views import KG1, box, cylinder, nothing, placed, pyramid, render, ring, union
 
 from keygrasp.geometry.cameras import Intrinsics
-from keygrasp.perception import PerceptionConfig, build_height_map, estimate_table, in_workspace, perceive, segment
+from keygrasp.perception import (
+    PerceptionConfig,
+    build_height_map,
+    estimate_table,
+    in_workspace,
+    perceive,
+    segment,
+    smooth_heights,
+)
 from keygrasp.scene import OverheadView
 
 
@@ -60,6 +68,15 @@ def test_missing_depth_beside_an_object_is_not_grasped():
     depth = view.depth.copy()
     depth[:40, :40] = np.nan
     assert map_of(OverheadView(depth, KG1, view.camera_in_workspace)).heights[-40:, :40].max() < 0.01
+
+
+def test_smoothed_heights_are_kept_for_the_map_and_cant_be_changed():
+    first, second = (perceive(render(placed(box(0.05, 0.05, height)))).height_map for height in (0.03, 0.06))
+    kept = smooth_heights(first)
+    assert smooth_heights(second).max() > kept.max() + 0.02
+    assert smooth_heights(first) is kept
+    with pytest.raises(ValueError, match="read-only"):
+        kept[0, 0] = 1.0
 
 
 def test_the_shadow_behind_a_tall_wall_is_table():

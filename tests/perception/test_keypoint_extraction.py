@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from synthetic_views import box, cylinder, l_shape, placed, render, ring
 
 from keygrasp.perception import perceive
+from keygrasp.perception.keypoints import _ridge
 from keygrasp.scene import ROWS, KeypointKind
 
 
@@ -91,6 +92,19 @@ def test_same_view_same_order():
     first, second = perceive(view).keypoints[0], perceive(view).keypoints[0]
     for name in ("position", "normal", "radius", "contacts", "mask"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
+
+
+def test_the_ridge_is_the_same_wherever_buffers_lie_in_memory():
+    """OpenCV's distances differed in their last bit between runs, and with it the choice of circles."""
+    mask = perceive(render(placed(l_shape(0.1, 0.04, 0.03), 0.02, 0.01, 0.5))).segments[0].mask
+    blocks, seen = [], set()
+    for size in range(1, 4000, 40):
+        blocks.append(np.empty(size, np.uint8))
+        rows, columns, distances = _ridge(mask)
+        seen.add((rows.tobytes(), columns.tobytes(), distances.tobytes()))
+    assert len(seen) == 1
+    squares = np.rint(distances.astype(float) ** 2)
+    np.testing.assert_array_equal(distances, np.sqrt(squares.astype(np.float32)))
 
 
 def test_the_outline_runs_counter_clockwise_from_the_farthest_point():

@@ -3,12 +3,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from synthetic_views import KG1, box, nothing, placed, render, tilted_overhead, union
 
 from keygrasp.errors import ConfigurationError, ImageError
 from keygrasp.geometry.cameras import overhead_pose
 from keygrasp.geometry.poses import make_pose
 from keygrasp.perception import PerceptionConfig, estimate_table, perceive
+from keygrasp.perception.table import median
 from keygrasp.scene import OverheadView
 
 
@@ -73,6 +76,15 @@ def test_same_image_same_plane():
     first, second = estimate_table(view), estimate_table(view)
     assert np.array_equal(first.normal, second.normal)
     assert first.offset == second.offset
+
+
+@given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=1, max_size=40))
+def test_the_median_is_the_median(values):
+    assert median(np.array(values)) == np.median(values)
+
+
+def test_of_nothing_there_is_no_median():
+    assert math.isnan(median(np.zeros(0)))
 
 
 def test_heights_of_points():

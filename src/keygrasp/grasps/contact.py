@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from keygrasp.geometry.poses import Array
 from keygrasp.grasps.arrays import WIDTH, YAW, X, Y, Z, local_samples, sample_local
+from keygrasp.perception import cells_of
 from keygrasp.scene import GripperSpec, HeightMap, Segment
 
 _STEP = 0.0015
@@ -205,7 +206,7 @@ def recentred(grasps: Array, contacts: Reach) -> Array:
 
 def centre_of_mass(heights: NDArray[np.float32], height_map: HeightMap, segment: Segment) -> Array:
     """(3,) workspace point: centre of the volume between the table and the visible surface of a segment."""
-    cells = np.argwhere(segment.mask)
+    cells = cells_of(segment.mask)
     weights = np.maximum(heights[segment.mask], 1e-4).astype(float)
     xy = height_map.xy_of((weights @ cells / weights.sum()).astype(float))
     return np.append(xy, 0.5 * float(weights @ weights / weights.sum()))

@@ -10,7 +10,7 @@ from keygrasp.grasps.arrays import WIDTH, YAW, Z
 from keygrasp.grasps.collision import Footprint, FootprintModel, footprint_model
 from keygrasp.grasps.contact import predict_reach, stays_within
 from keygrasp.grasps.quality import check_segment
-from keygrasp.perception import Perceived
+from keygrasp.perception import Perceived, cells_of
 from keygrasp.scene import GripperSpec
 
 _MAX_COUNT = 100_000
@@ -55,7 +55,7 @@ def random_feasible(
         raise InputError(f"count must lie in 0–{_MAX_COUNT}, not {count}")
     segment = perceived.segments[check_segment(perceived, segment_index)]
     model = footprint_model(perceived.height_map, gripper)
-    places = perceived.height_map.xy_of(np.argwhere(segment.mask).astype(float))
+    places = perceived.height_map.xy_of(cells_of(segment.mask).astype(float))
     found: list[Array] = []
     drawn = total = 0
     while total < count and drawn < max(_LEAST_DRAWS, _DRAWS * count):

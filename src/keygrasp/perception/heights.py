@@ -43,52 +43,56 @@ def map_of_points(points: NDArray[np.float32], plane: Plane, config: PerceptionC
     cells = rows.take(inside).astype(np.intp) * size + columns.take(inside).astype(np.intp)
     highest = np.full(size * size, -np.inf, np.float32)
     np.maximum.at(highest, cells, heights)
-    grid = highest.reshape(size, size)
-    measured = np.isfinite(grid)
-    _fill(grid)
+    measured = np.isfinite(highest.reshape(size, size))
+    grid = _filled(highest.reshape(size, size))
     clipped = np.clip(grid, cv2.erode(grid, _RING), cv2.dilate(grid, _RING))
     return HeightMap(clipped, measured, origin, config.cell)
 
 
-def _fill(grid: NDArray[np.float32]) -> None:
-    """Fill the cells that are -inf, in place."""
+def _filled(grid: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The grid with its cells that are -inf filled."""
+    # With a border of unmeasured cells, the neighbours of a cell lie at the same steps of the flat index everywhere.
+    padded = cv2.copyMakeBorder(grid, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=-np.inf)
+    flat, width = padded.reshape(-1), padded.shape[1]
+    steps = np.array([dr * width + dc for dr, dc in _NEIGHBOURS])
     for _ in range(_GAP_PASSES):
-        hole, counts = _holes(grid)
-        rows, columns = np.nonzero(hole & (counts >= _GAP_NEIGHBOURS))
-        # Unmeasured neighbours sort last as +inf, so the lower median sits in the middle of the measured ones.
-        ranked = np.sort(_surroundings(grid, rows, columns), axis=1)
-        grid[rows, columns] = ranked[np.arange(len(ranked)), (counts[rows, columns].astype(np.intp) - 1) // 2]
-    hole, counts = _holes(grid)
+        hole, counts = _holes(padded)
+        cells = np.flatnonzero(hole & (counts >= _GAP_NEIGHBOURS))
+        # Unmeasured neighbours sort first as -inf, the lower median sits in the middle of the others.
+        ranked = np.sort(flat.take(cells[:, None] + steps), axis=1)
+        measured = counts.reshape(-1)[cells].astype(np.intp)
+        flat[cells] = ranked[np.arange(len(cells)), len(steps) - measured + (measured - 1) // 2]
+    hole, counts = _holes(padded)
+    if hole.any():
+        _fill_holes(flat, hole, np.flatnonzero(hole & (counts > 0)), steps)
+    return np.ascontiguousarray(padded[1:-1, 1:-1])
+
+
+def _fill_holes(
+    flat: NDArray[np.float32], hole: NDArray[np.bool_], edges: NDArray[np.intp], steps: NDArray[np.int_]
+) -> None:
+    """Fill each connected hole of a flat grid, in place, from the neighbours of the cells at its edge."""
     count, labels = cv2.connectedComponents(hole.view(np.uint8), connectivity=8)
-    if count == 1:
-        return
-    rows, columns = np.nonzero(hole & (counts > 0))
-    around = _surroundings(grid, rows, columns)
+    labels = labels.reshape(-1)
+    around = flat.take(edges[:, None] + steps)
     finite = np.isfinite(around)
-    owners, values = np.repeat(labels[rows, columns], finite.sum(axis=1)), around[finite]
+    owners, values = np.repeat(labels[edges], finite.sum(axis=1)), around[finite]
     order = np.lexsort((values, owners))
     owners, values = owners[order], values[order]
     first, last = np.searchsorted(owners, np.arange(count)), np.searchsorted(owners, np.arange(count), side="right")
     fill = np.zeros(count, np.float32)
     used = last > first
     fill[used] = values[(first + _HOLE_QUANTILE * (last - first - 1)).astype(np.intp)[used]]
-    grid[hole] = fill[labels[hole]]
+    cells = np.flatnonzero(hole)
+    flat[cells] = fill[labels[cells]]
 
 
-def _holes(grid: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
-    """Whether each cell (H, W) is a hole, and how many of its neighbours are none."""
-    hole = np.isneginf(grid)
+def _holes(padded: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
+    """Whether each cell of a grid with a border is a hole (the border isn't), and how many neighbours are none."""
+    hole = np.isneginf(padded)
     counts = cv2.boxFilter((~hole).view(np.uint8), -1, (3, 3), normalize=False, borderType=cv2.BORDER_CONSTANT)
+    hole[[0, -1]] = hole[:, [0, -1]] = False
     return hole, counts
-
-
-def _surroundings(grid: NDArray[np.float32], rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Heights (m, 8) of the eight neighbours of m cells, +inf where unmeasured."""
-    padded = cv2.copyMakeBorder(grid, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=-np.inf)
-    width = padded.shape[1]
-    steps = np.array([dr * width + dc for dr, dc in _NEIGHBOURS])
-    around = padded.ravel().take(((rows + 1) * width + columns + 1)[:, None] + steps)
-    return np.where(np.isneginf(around), np.float32(np.inf), around)
 
 
 @lru_cache(maxsize=4)

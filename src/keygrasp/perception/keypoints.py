@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from keygrasp.geometry.poses import Array
 from keygrasp.perception.config import cv2
 from keygrasp.perception.heights import sample_linear, smooth_heights
-from keygrasp.perception.outlines import Outline, bounding_box, trace_outlines
+from keygrasp.perception.outlines import Outline, bounding_box, cells_of, padded, trace_outlines
 from keygrasp.scene import ROWS, TOTAL_ROWS, HeightMap, KeypointKind, Keypoints, Segment
 
 #: Metres by which the height of an outline point is read inside of it, away from the blurred edge.
@@ -102,7 +102,7 @@ def _ridge(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp],
     if box is None:
         return np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32)
     crop = mask[box]
-    distance = cv2.distanceTransform(np.pad(crop, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    distance = cv2.distanceTransform(padded(crop, 1).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     # Between cells the squares are integers; OpenCV's last bit depends on where its buffer lies in memory.
     distance = np.sqrt(np.rint(distance * distance))
     centre = distance[1:-1, 1:-1]
@@ -122,6 +122,7 @@ def _suppress(centres: Array, radii: Array, limit: int) -> list[int]:
     """Indices of at most ``limit`` circles, in the given order, none near one that was kept before."""
     kept: list[int] = []
     free = np.ones(len(centres), np.bool_)
+    x, y = np.ascontiguousarray(centres.T)
     for index in range(len(centres)):
         if not free[index]:
             continue
@@ -129,8 +130,8 @@ def _suppress(centres: Array, radii: Array, limit: int) -> list[int]:
         if len(kept) == limit:
             break
         reach = max(_MIN_SPACING, _CIRCLE_SPACING * radii[index])
-        away = centres - centres[index]
-        free &= np.einsum("nk,nk->n", away, away) > reach**2
+        dx, dy = x - x[index], y - y[index]
+        free &= dx * dx + dy * dy > reach**2
     return kept
 
 
@@ -156,7 +157,7 @@ def _tangents(offsets: Array, distances: Array, radii: Array, cell: float) -> tu
 
 def _surface(mask: NDArray[np.bool_], height_map: HeightMap) -> Array:
     """Samples (n, 2): the middle cells of equal strata of the segment's cells in raster order."""
-    cells = np.argwhere(mask)
+    cells = cells_of(mask)
     count = min(ROWS[KeypointKind.SURFACE], len(cells))
     picks = ((np.arange(count) + 0.5) * len(cells) / max(count, 1)).astype(np.intp)
     return height_map.xy_of(cells[picks].astype(float))

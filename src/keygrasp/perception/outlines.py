@@ -54,7 +54,7 @@ def trace_outlines(mask: NDArray[np.bool_], height_map: HeightMap, spacing: floa
     box = bounding_box(mask)
     if box is None:
         return ()
-    crop = np.pad(mask[box], _MARGIN).astype(np.float32)
+    crop = padded(mask[box], _MARGIN)
     field = cv2.GaussianBlur(crop, (0, 0), _BLUR)
     # A region thinner than the blur would vanish: it keeps its unblurred outline.
     source = field if field.max() > 0.6 else crop
@@ -70,6 +70,18 @@ def trace_outlines(mask: NDArray[np.bool_], height_map: HeightMap, spacing: floa
         if outline is not None:
             outlines.append(outline)
     return tuple(sorted(outlines, key=lambda o: -o.length))
+
+
+def cells_of(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """(n, 2) row and column of the mask's cells in raster order; several times as fast as ``np.argwhere``."""
+    return np.stack(np.divmod(np.flatnonzero(mask), mask.shape[1]), axis=1)
+
+
+def padded(mask: NDArray[np.bool_], margin: int) -> NDArray[np.float32]:
+    """A mask as 0 and 1 with a margin of 0."""
+    wide = np.zeros((mask.shape[0] + 2 * margin, mask.shape[1] + 2 * margin), np.float32)
+    wide[margin:-margin, margin:-margin] = mask
+    return wide
 
 
 def bounding_box(mask: NDArray[np.bool_]) -> tuple[slice, slice] | None:

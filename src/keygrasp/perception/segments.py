@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from keygrasp.perception.config import PerceptionConfig, cv2
 from keygrasp.perception.heights import smooth_heights
+from keygrasp.perception.table import median
 from keygrasp.scene import HeightMap, Segment
 
 _SQUARE = np.ones((3, 3), np.uint8)
@@ -70,7 +71,7 @@ def in_workspace(segments: tuple[Segment, ...], config: PerceptionConfig) -> tup
 def _table_noise(smooth: NDArray[np.float32]) -> float:
     """Standard deviation in metres of the table's heights, read from the cells below 0, where no object can be."""
     below = smooth[smooth < 0]
-    return 1.4826 * float(np.median(-below)) if below.size >= 32 else 0.0
+    return 1.4826 * median(-below) if below.size >= 32 else 0.0
 
 
 def _seen(height_map: HeightMap) -> NDArray[np.uint8]:

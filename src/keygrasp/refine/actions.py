@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -49,6 +50,18 @@ class GraspBounds:
     highest: float = 0.25
 
 
+@lru_cache(maxsize=8)
+def _deltas(steps: StepSizes, device: torch.device | None) -> Tensor:
+    """See :meth:`ActionSet.deltas`; made once, as every step of every rollout asks for it."""
+    table = torch.zeros(ACTIONS, 5)
+    for axis, pair in enumerate((steps.along, steps.across, steps.height, steps.yaw, steps.width)):
+        for size, length in enumerate(pair):
+            row = axis * 4 + size * 2
+            table[row, axis] = length
+            table[row + 1, axis] = -length
+    return table.to(device) if device is not None else table
+
+
 @dataclass(frozen=True)
 class ActionSet:
     """Applies actions to batches of grasps."""
@@ -58,14 +71,7 @@ class ActionSet:
 
     def deltas(self, device: torch.device | None = None) -> Tensor:
         """(ACTIONS, 5) changes of (along, across, z, yaw, width); the last row (execute) is zero."""
-        table = torch.zeros(ACTIONS, 5)
-        sizes = (self.steps.along, self.steps.across, self.steps.height, self.steps.yaw, self.steps.width)
-        for axis, pair in enumerate(sizes):
-            for size, length in enumerate(pair):
-                row = axis * 4 + size * 2
-                table[row, axis] = length
-                table[row + 1, axis] = -length
-        return table.to(device) if device is not None else table
+        return _deltas(self.steps, device)
 
     def apply(self, grasps: Tensor, actions: Tensor, gripper: GripperSpec) -> Tensor:
         """Move grasps (B, 5) as (x, y, z, yaw, width) by actions (B,); results stay within the bounds."""

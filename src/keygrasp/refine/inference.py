@@ -38,8 +38,8 @@ from keygrasp.scene import TOTAL_ROWS, GripperSpec
 
 Floats = NDArray[np.float32]
 
-#: Batches are cut into these sizes, the last one filled up: buffers have fixed sizes, and fit into a core's cache.
-_SIZES = (8, 16, 32)
+#: Grasps are cut into batches of the largest size and a rest that is filled up to the next: few buffers serve all.
+_SIZES = (2, 4, 8, 16, 32, 48)
 _SAMPLES = GRID_ACROSS * GRID_ALONG
 #: Feature of a keypoint that is |u| minus half of the opening: the one that isn't linear in the keypoint.
 _OUTSIDE = 6
