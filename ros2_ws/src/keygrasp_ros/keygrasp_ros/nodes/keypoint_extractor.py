@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -34,6 +35,7 @@ class KeypointExtractor(Node):
         read = reader(self, PARAMETERS)
         self._monitor = Monitor(self)
         self._perceiver = Perceiver(self, read)
+        self._watching = threading.Lock()
         self._feed = CameraFeed(self, self._watch)
         self._live: bool = read("live")
         self._mirrors: list[Mirror] = []
@@ -54,11 +56,16 @@ class KeypointExtractor(Node):
             self._feed.close()
 
     def _watch(self, image: Image, info: CameraInfo) -> None:
+        """Understand an image, unless the one before is still being understood: late results help nobody."""
+        if not self._watching.acquire(blocking=False):
+            return
         try:
             with self._monitor.timed():
                 self._look(image, info)
         except KeygraspError as error:
             self._monitor.fault(str(error))
+        finally:
+            self._watching.release()
 
     def _look(self, image: Image, info: CameraInfo) -> SCENE.type:
         perceived, header = self._perceiver.look(image, info)
