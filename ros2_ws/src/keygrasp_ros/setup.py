@@ -2,7 +2,15 @@
 
 from setuptools import find_packages, setup
 
-NODES = ("sim_robot", "trajectory_arm", "grasp_generator", "keypoint_extractor", "pose_refiner", "pick_server")
+NODES = (
+    "sim_robot",
+    "trajectory_arm",
+    "grasp_generator",
+    "keypoint_extractor",
+    "pose_refiner",
+    "pick_server",
+    "shaped_reward",
+)
 
 setup(
     name="keygrasp_ros",

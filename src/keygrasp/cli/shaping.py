@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -49,6 +50,8 @@ class Compare:
     """Episodes of each seed, instead of the usual number."""
     seeds: int = 10
     """Learners of each potential."""
+    everywhere: bool = False
+    """Grasp MDP: random actions from random states, so that what is learned doesn't depend on how it is explored."""
     seed: int = 0
     """Seed of all draws."""
     workers: Annotated[int, tyro.conf.arg(help_behavior_hint="")] = 0
@@ -129,20 +132,33 @@ def _compare(options: Compare) -> int:
     curves = _learn_table(options) if options.on == "grasp-mdp" else _learn_refiner(options)
     figures = _figures(curves)
     table = console.table(
-        "potential", "first success", "95% of V*", "regret", "final", "episodes to base", title="median episodes; means"
+        "potential",
+        "first success",
+        "95% of V*",
+        "regret",
+        "final",
+        "greedy/V*",
+        "to base",
+        title="median episodes; means",
     )
     for name, row in figures.items():
         table.add_row(
             name, *(_number(row[key]) for key in ("first_success", "to_95_percent", "regret")),
-            f"{row['final_success']:.3f}", _number(row["episodes_to_base_over_base"], digits=2),
+            f"{row['final_success']:.3f}", _number(row["final_worth"], digits=3), _number(row["episodes_to_base_over_base"], digits=2),
         )  # fmt: skip
     out = console.output()
     out.print(table)
-    out.print("episodes to base: to 95% of the final success without shaping, over what that needs without it")
+    out.print("to base: episodes to 95% of the final success without shaping, over those needed without it")
     if options.plot is not None:
         write_text(options.plot, _chart(options, curves))
     if options.json is not None:
-        data = {"on": options.on, "episodes": curves[0].success.shape[1], "seeds": options.seeds, "potentials": figures}
+        data = {
+            "on": options.on,
+            "everywhere": options.everywhere,
+            "episodes": curves[0].success.shape[1],
+            "seeds": options.seeds,
+            "potentials": figures,
+        }
         write_json(options.json, {**data, "provenance": provenance(options.seed)})
     return 0
 
@@ -152,7 +168,9 @@ def _learn_table(options: Compare) -> list[LearningCurve]:
 
     config = LearningConfig(seeds=options.seeds, seed=options.seed)
     if options.episodes is not None:
-        config = LearningConfig(episodes=options.episodes, seeds=options.seeds, seed=options.seed)
+        config = dataclasses.replace(config, episodes=options.episodes)
+    if options.everywhere:
+        config = dataclasses.replace(config, exploration=1.0, exploring_starts=1.0)
     total = config.episodes * len(options.potentials)
     curves = []
     with steps.StepBar("episodes") as bar:
@@ -167,7 +185,7 @@ def _learn_refiner(options: Compare) -> list[LearningCurve]:
 
     config = OnlineConfig(seed=options.seed)
     if options.episodes is not None:
-        config = OnlineConfig(seed=options.seed, episodes=options.episodes)
+        config = dataclasses.replace(config, episodes=options.episodes)
     names = tuple(dict.fromkeys(options.potentials))
     with steps.StepBar("runs") as bar:
         return compare_potentials(
@@ -191,6 +209,7 @@ def _figures(curves: list[LearningCurve]) -> dict[str, dict[str, Any]]:
             "to_95_percent": finite(np.median(curve.to_enough)),
             "regret": finite(curve.regret.mean()),
             "final_success": curve.final_success,
+            "final_worth": curve.final_worth,
             "final_success_by_seed": [float(v) for v in curve.final_success_by_seed],
             "episodes_to_base_over_base": finite(speed_up(base, curve)),
             "reward_terms": curve.reward_terms,

@@ -1,7 +1,7 @@
 """Refinement as a Gymnasium environment: moves change the grasp over one image, *execute* asks physics.
 
 The reward is 1 for a successful execution and 0 otherwise. ``terminated`` means executed; ``truncated`` means that the
-steps ran out before.
+steps ran out before. ``info["symbols"]`` has the state in symbols, on which :mod:`keygrasp.shaping` shapes the reward.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from keygrasp.errors import InputError
 from keygrasp.grasps import random_feasible
-from keygrasp.perception import perceive
+from keygrasp.perception import Perceived, perceive
 from keygrasp.protocol import Scene
 from keygrasp.refine.actions import ACTIONS, EXECUTE, ActionSet
 from keygrasp.refine.state import (
@@ -28,6 +28,7 @@ from keygrasp.refine.state import (
     SceneTensors,
     featurise,
 )
+from keygrasp.refine.symbols import seen_object, with_grasp
 from keygrasp.scene import TOTAL_ROWS, GripperSpec, PlanarGrasp
 
 Observation = dict[str, Any]
@@ -43,14 +44,21 @@ class RefinementEnv(gymnasium.Env[Observation, np.int64]):
         make_scene: Builds a settled scene from a seed; the environment closes it.
         max_steps: Moves after which an episode is truncated.
         actions: Step sizes and bounds.
+        kept: Scenes that are made once, with the seeds 0 … kept − 1, and drawn from; 0 makes a new one each episode.
     """
 
     def __init__(
-        self, make_scene: Callable[[int], Scene], max_steps: int = 10, actions: ActionSet | None = None
+        self,
+        make_scene: Callable[[int], Scene],
+        max_steps: int = 10,
+        actions: ActionSet | None = None,
+        kept: int = 0,
     ) -> None:
-        if max_steps < 1:
-            raise InputError(f"max_steps must be at least 1, not {max_steps}")
+        if max_steps < 1 or kept < 0:
+            raise InputError(f"max_steps must be at least 1 and kept at least 0, not {max_steps} and {kept}")
         self._make_scene = make_scene
+        self._kept: dict[int, tuple[Scene, Perceived]] = {}
+        self._keep = kept
         self._max_steps = max_steps
         self._actions = actions or ActionSet()
         self._scene: Scene | None = None
@@ -68,46 +76,74 @@ class RefinementEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin with a new object and a random feasible grasp; ``options={"start": (x, y, z, yaw, width)}`` sets it."""
+        """Begin with a new object and a random feasible grasp.
+
+        Args:
+            seed: Seed of object and grasp.
+            options: ``start`` sets the grasp (x, y, z, yaw, width), ``scene`` the number of the scene.
+        """
         super().reset(seed=seed)
-        self.close()
+        self._leave()
         rng = np.random.default_rng(int(self.np_random.integers(2**63)))
         start = np.asarray((options or {}).get("start", ()), dtype=float)
+        number = (options or {}).get("scene")
         while True:
-            self._scene = self._make_scene(int(rng.integers(2**31)))
-            perceived = perceive(self._scene.view)
+            self._scene, perceived = self._enter(int(rng.integers(2**31)) if number is None else int(number))
             if perceived.segments:
                 if start.size == 0:
                     drawn = random_feasible(perceived, 0, self._gripper, rng, 1)
                     start = drawn[0] if len(drawn) else start
                 if start.size == 5:
                     break
-            self._scene.close()
+            self._leave()
+            number = None  # nothing to grasp there: another one is drawn
+        self._seen = seen_object(perceived, 0)
         self._tensors = SceneTensors.build([perceived.height_map], [perceived.keypoints[0]])
         self._grasp = torch.as_tensor(start, dtype=torch.float32)[None]
         self._steps = 0
-        return self._observe(), {"grasp": self.grasp}
+        return self._observe(), self._info()
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Move the grasp, or execute it."""
         if self._scene is None:
             raise InputError("step() before reset()", "Call reset() first")
-        info: dict[str, Any] = {}
+        outcome = None
         reward, terminated = 0.0, int(action) == EXECUTE
         if terminated:
             outcome = self._scene.execute(self.grasp)
-            reward, info["outcome"] = float(outcome.success), outcome
+            reward = float(outcome.success)
         else:
             self._grasp = self._actions.apply(self._grasp, torch.tensor([int(action)]), self._gripper)
             self._steps += 1
-        info["grasp"] = self.grasp
+        info = self._info() if outcome is None else {**self._info(), "outcome": outcome}
         return self._observe(), reward, terminated, not terminated and self._steps >= self._max_steps, info
 
     def close(self) -> None:
-        """Release the physics world."""
-        if self._scene is not None:
+        """Release the physics worlds."""
+        self._leave()
+        for scene, _ in self._kept.values():
+            scene.close()
+        self._kept = {}
+
+    def _enter(self, number: int) -> tuple[Scene, Perceived]:
+        """A scene and what its image shows."""
+        if not self._keep:
+            scene = self._make_scene(number)
+            return scene, perceive(scene.view)
+        number %= self._keep
+        if number not in self._kept:
+            scene = self._make_scene(number)
+            self._kept[number] = scene, perceive(scene.view)
+        return self._kept[number]
+
+    def _leave(self) -> None:
+        """Be in no scene; one that is not kept is closed."""
+        if self._scene is not None and not self._keep:
             self._scene.close()
-            self._scene = None
+        self._scene = None
+
+    def _info(self) -> dict[str, Any]:
+        return {"grasp": self.grasp, "symbols": with_grasp(self._seen, self.grasp).to_row()}
 
     @property
     def grasp(self) -> PlanarGrasp:

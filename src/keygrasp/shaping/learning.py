@@ -1,4 +1,4 @@
-"""Learning speed with different potentials: tabular Q-learning on the symbolic grasp MDP, many seeds in lockstep.
+"""Learning speed with different potentials: tabular Q-learning on the symbolic grasp MDP, several seeds.
 
 Preserved optima say nothing about speed. Measured per potential and seed: episodes to the first success, episodes
 until the greedy policy is worth 95% of V*, regret, and the success at the end.
@@ -6,6 +6,8 @@ until the greedy policy is worth 95% of V*, regret, and the success at the end.
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
@@ -19,7 +21,8 @@ from keygrasp.shaping.campaign import ADVERSARIAL_SCALE
 from keygrasp.shaping.exact import solve
 from keygrasp.shaping.grasp_mdp import GraspMDP, grasp_mdp
 from keygrasp.shaping.learned import LearnedConfig, LearnedPotential
-from keygrasp.shaping.potential import Potential, TablePotential, ZeroPotential
+from keygrasp.shaping.mdp import Transition
+from keygrasp.shaping.potential import Potential, Stationarity, TablePotential, ZeroPotential
 from keygrasp.shaping.rules import RulePotential
 from keygrasp.shaping.term import ShapingTerm
 
@@ -39,10 +42,11 @@ class LearningConfig:
 
     Attributes:
         episodes: Episodes of each seed.
-        seeds: Learners side by side.
+        seeds: Learners.
         max_steps: Steps after which an episode is cut off.
-        step_size: Q-learning's step size.
+        step_size: Q-learning's step size at first; it falls evenly to a twentieth of that.
         exploration: Probability of a random action.
+        exploring_starts: Share of the episodes that begin in any state instead of far from the object.
         evaluate_every: Episodes between looks at the greedy policy's value.
         seed: Seed of all draws.
     """
@@ -52,14 +56,15 @@ class LearningConfig:
     max_steps: int = 60
     step_size: float = 0.2
     exploration: float = 0.1
+    exploring_starts: float = 0.0
     evaluate_every: int = 20
     seed: int = 0
 
     def __post_init__(self) -> None:
         if min(self.episodes, self.seeds, self.max_steps, self.evaluate_every) < 1:
             raise ConfigurationError("learning: episodes, seeds, max_steps and evaluate_every must be at least 1")
-        if not (0 < self.step_size <= 1 and 0 <= self.exploration <= 1):
-            raise ConfigurationError("learning: step_size lies in (0, 1], exploration in [0, 1]")
+        if not (0 < self.step_size <= 1 and 0 <= self.exploration <= 1 and 0 <= self.exploring_starts <= 1):
+            raise ConfigurationError("learning: step_size lies in (0, 1], exploration and exploring_starts in [0, 1]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +92,12 @@ class LearningCurve:
     def smoothed(self, window: int) -> Array:
         """(episodes,) success of the last ``window`` episodes, mean of the seeds."""
         return moving_mean(self.success.mean(axis=0), window)
+
+    @property
+    def final_worth(self) -> float | None:
+        """The greedy policy's value over V* in the last tenth of the looks, mean of the seeds; ``None`` without any."""
+        looks = self.worth.shape[1]
+        return float(self.worth[:, -max(1, round(_FINAL * looks)) :].mean()) if looks else None
 
     @property
     def final_success_by_seed(self) -> Array:
@@ -135,8 +146,27 @@ def build_potential(name: str, grasp: GraspMDP, seed: int = 0) -> Potential:
 
 
 def learn(name: str, config: LearningConfig, on_episode: Callable[[int], None] | None = None) -> LearningCurve:
-    """Q-learning with one potential, all seeds in lockstep; ``on_episode`` is told how many the slowest seed has."""
-    return _Learners(name, config).run(on_episode)
+    """Q-learning with one potential, seed after seed; ``on_episode`` is told how many a seed has, mean of all."""
+    learners = []
+    for seed in range(config.seeds):
+        learners.append(_Learner(name, config, config.seed + seed))
+        for episode in range(config.episodes):
+            learners[-1].episode(episode)
+            if on_episode is not None:
+                on_episode((seed * config.episodes + episode + 1) // config.seeds)
+    success = np.array([learner.success for learner in learners], dtype=bool)
+    worth = np.array([learner.worth for learner in learners])
+    enough = worth >= _ENOUGH
+    steps = sum(learner.steps for learner in learners)
+    return LearningCurve(
+        name,
+        success,
+        worth,
+        np.where(success.any(axis=1), success.argmax(axis=1) + 1.0, np.inf),
+        np.where(enough.any(axis=1), enough.argmax(axis=1) * float(config.evaluate_every), np.inf),
+        np.array([learner.regret for learner in learners]),
+        {term: sum(learner.terms[term] for learner in learners) / steps for term in ("task", "shaping")},
+    )
 
 
 def smoothing_window(episodes: int) -> int:
@@ -177,129 +207,115 @@ class _LearnedTable(LearnedPotential):
             self._waiting = []
 
 
-class _Learners:
-    """Q-learners of one potential, one a seed, that step together."""
+class _Learner:
+    """One Q-learner."""
 
-    def __init__(self, name: str, config: LearningConfig) -> None:
-        self.name, self.config = name, config
-        self.grasp = grasp_mdp()
-        self.mdp = self.grasp.mdp
-        self.gamma = float(self.mdp.gamma)
-        self._tabulate()
-        values = np.array([float(v) for v in solve(self.mdp).values])
-        self.best = float(values[list(self.grasp.starts)].mean())
-        self.potential = build_potential(name, self.grasp, config.seed)
-        # One term for all seeds; a learned potential is shared by them, as its value is.
-        self.term = ShapingTerm(self.potential, self.gamma, count=config.seeds)
-        self.rng = np.random.default_rng(config.seed)
-        n, e = config.seeds, config.episodes
-        self.q = np.zeros((n, self.mdp.states, self.actions))
-        self.success = np.zeros((n, e), dtype=bool)
-        self.returns = np.zeros((n, e))
-        self.worth = np.zeros((n, -(-e // config.evaluate_every)))
-        self.episode = np.zeros(n, dtype=np.intp)
-        self.terms = np.zeros(2)
+    def __init__(self, name: str, config: LearningConfig, seed: int) -> None:
+        self._config = config
+        self._grasp = grasp_mdp()
+        mdp = self._grasp.mdp
+        self._gamma = float(mdp.gamma)
+        values = solve(mdp).values
+        self._best = float(sum(values[s] for s in self._grasp.starts) / len(self._grasp.starts))
+        self._rng = random.Random(seed)
+        self._potential = build_potential(name, self._grasp, seed)
+        self._term = ShapingTerm(self._potential, self._gamma)
+        self._outcomes = [[_outcomes(outcomes) for outcomes in actions] for actions in mdp.transitions]
+        # The term of a static potential is one number a transition: asked for once.
+        static = self._potential.stationarity is Stationarity.STATIC
+        self._shaping = self._tabulate() if static else None
+        self._acting = [state for state in range(mdp.states) if mdp.actions(state)]
+        self._q = [[0.0] * len(actions) for actions in mdp.transitions]
+        self.success: list[bool] = []
+        self.worth: list[float] = []
+        self.regret = 0.0
         self.steps = 0
+        self.terms = {"task": 0.0, "shaping": 0.0}
 
-    def _tabulate(self) -> None:
-        """Outcomes as arrays (S, A, K): cumulated probabilities, next states, rewards, ends."""
-        transitions = self.mdp.transitions
-        self.actions = max(len(actions) for actions in transitions)
-        most = max(len(o) for actions in transitions for o in actions)
-        shape = (self.mdp.states, self.actions, most)
-        self.share, self.next = np.zeros(shape), np.zeros(shape, dtype=np.intp)
-        self.reward, self.ends = np.zeros(shape), np.zeros(shape, dtype=bool)
-        for state, actions in enumerate(transitions):
-            for action, outcomes in enumerate(actions):
-                for k, o in enumerate(outcomes):
-                    at = state, action, k
-                    self.share[at], self.next[at] = float(o.probability), o.state
-                    self.reward[at], self.ends[at] = float(o.reward), o.terminated
-        self.cumulated = np.cumsum(self.share, axis=2)
+    def _tabulate(self) -> dict[tuple[int, int, bool], float]:
+        """Shaping by state, next state and whether that is terminal."""
+        table = {}
+        for state, actions in enumerate(self._outcomes):
+            for _, following, _, terminated in (o for outcomes in actions for o in outcomes):
+                self._term.reset(_row(state), [None])
+                step = self._term.step(_row(following), [terminated], [False])
+                table[state, following, terminated] = float(step.shaping[0])
+        return table
 
-    def run(self, on_episode: Callable[[int], None] | None) -> LearningCurve:
-        """Learn until each seed has its episodes."""
-        n, config = self.config.seeds, self.config
-        goals, everyone = [Task()] * n, np.arange(n)
-        state = self.rng.choice(self.grasp.starts, n)
-        self.term.reset(state[:, None].astype(float), goals)
-        age, gained = np.zeros(n, dtype=np.intp), np.zeros(n)
-        visited: list[list[int]] = [[s] for s in state.tolist()]
-        while self.episode.min() < config.episodes:
-            action = self._act(state, everyone)
-            drawn = self.rng.random(n)[:, None] > self.cumulated[state, action]
-            k = np.minimum(drawn.sum(axis=1), self.cumulated.shape[2] - 1)
-            following, reward = self.next[state, action, k], self.reward[state, action, k]
-            terminated = self.ends[state, action, k]
-            age += 1
-            truncated = ~terminated & (age >= config.max_steps)
-            shaped = self.term.step(following[:, None].astype(float), terminated, truncated)
-            total = reward + shaped.shaping
+    def episode(self, number: int) -> None:
+        """Learn through one episode."""
+        config, gamma = self._config, self._gamma
+        anywhere = self._rng.random() < config.exploring_starts
+        state = self._rng.choice(self._acting if anywhere else self._grasp.starts)
+        visited, gained, terminated = [state], 0.0, False
+        step_size = config.step_size * (1 - 0.95 * number / config.episodes)
+        if self._shaping is None:
+            self._term.reset(_row(state), [None])
+        for age in range(config.max_steps):
+            action = self._act(state)
+            following, reward, terminated = self._draw(state, action)
+            truncated = not terminated and age + 1 == config.max_steps
+            shaping = self._shaped(state, following, terminated, truncated)
             # Where cut off, the value bootstraps and Φ stays; where terminated, neither.
-            target = total + np.where(terminated, 0.0, self.gamma * self.q[everyone, following].max(axis=1))
-            self.q[everyone, state, action] += config.step_size * (target - self.q[everyone, state, action])
-            self.terms += [reward.sum(), shaped.shaping.sum()]
-            self.steps += n
-            gained += self.gamma ** (age - 1) * reward
-            state = following.copy()
-            for i, s in enumerate(state.tolist()):
-                visited[i].append(s)
-            done = terminated | truncated
-            if done.any():
-                for i in np.flatnonzero(done).tolist():
-                    self._finish(i, bool(reward[i] > 0), float(gained[i]), visited[i])
-                    visited[i] = []
-                state[done] = self.rng.choice(self.grasp.starts, int(done.sum()))
-                for i in np.flatnonzero(done).tolist():
-                    visited[i] = [int(state[i])]
-                age[done], gained[done] = 0, 0.0
-                self.term.reset(state[:, None].astype(float), goals, done)
-                if on_episode is not None:
-                    on_episode(int(self.episode.min()))
-        return self._curve()
+            target = reward + shaping + (0.0 if terminated else gamma * max(self._q[following]))
+            self._q[state][action] += step_size * (target - self._q[state][action])
+            self.terms["task"] += reward
+            self.terms["shaping"] += shaping
+            self.steps += 1
+            gained += gamma**age * reward
+            if terminated:
+                break
+            state = following
+            visited.append(state)
+        self.success.append(gained > 0)
+        self.regret += self._best - gained
+        if number % config.evaluate_every == 0:
+            self.worth.append(self._greedy_value() / self._best)
+        if isinstance(self._potential, _LearnedTable):
+            self._potential.learn_episode(visited, float(gained > 0), gamma)
 
-    def _act(self, state: NDArray[np.intp], everyone: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _act(self, state: int) -> int:
         """Greedy with random ties, or random."""
-        q = self.q[everyone, state]
-        ties = (q >= q.max(axis=1, keepdims=True) - 1e-12) * self.rng.random(q.shape)
-        greedy = ties.argmax(axis=1)
-        explores = self.rng.random(len(state)) < self.config.exploration
-        return np.where(explores, self.rng.integers(0, self.actions, len(state)), greedy)
+        q = self._q[state]
+        if self._rng.random() < self._config.exploration:
+            return self._rng.randrange(len(q))
+        best = max(q)
+        return self._rng.choice([action for action, value in enumerate(q) if value == best])
 
-    def _finish(self, seed: int, success: bool, gained: float, visited: list[int]) -> None:
-        episode = int(self.episode[seed])
-        self.episode[seed] += 1
-        if episode >= self.config.episodes:
-            return
-        self.success[seed, episode], self.returns[seed, episode] = success, gained
-        if episode % self.config.evaluate_every == 0:
-            self.worth[seed, episode // self.config.evaluate_every] = self._greedy_value(seed) / self.best
-        if isinstance(self.potential, _LearnedTable):
-            self.potential.learn_episode(visited[:-1], float(success), self.gamma)
+    def _draw(self, state: int, action: int) -> tuple[int, float, bool]:
+        share = self._rng.random()
+        outcomes = self._outcomes[state][action]
+        for cumulated, following, reward, terminated in outcomes:
+            if share < cumulated:
+                return following, reward, terminated
+        return outcomes[-1][1:]
 
-    def _greedy_value(self, seed: int) -> float:
+    def _shaped(self, state: int, following: int, terminated: bool, truncated: bool) -> float:
+        if self._shaping is not None:
+            return self._shaping[state, following, terminated]
+        return float(self._term.step(_row(following), [terminated], [truncated]).shaping[0])
+
+    def _greedy_value(self) -> float:
         """Value in the starting states of the policy that is greedy now."""
-        policy = self.q[seed].argmax(axis=1)
-        rows = np.arange(self.mdp.states)
-        share, following = self.share[rows, policy], self.next[rows, policy]
-        matrix = np.eye(self.mdp.states)
-        alive = np.where(self.ends[rows, policy], 0.0, share)
-        for k in range(share.shape[1]):
-            np.add.at(matrix, (rows, following[:, k]), -self.gamma * alive[:, k])
-        values = np.linalg.solve(matrix, (share * self.reward[rows, policy]).sum(axis=1))
-        return float(values[list(self.grasp.starts)].mean())
+        matrix, rewards = np.eye(len(self._q)), np.zeros(len(self._q))
+        for state, q in enumerate(self._q):
+            before = 0.0
+            for cumulated, following, reward, terminated in self._outcomes[state][q.index(max(q))] if q else ():
+                rewards[state] += (cumulated - before) * reward
+                if not terminated:
+                    matrix[state, following] -= self._gamma * (cumulated - before)
+                before = cumulated
+        return float(np.linalg.solve(matrix, rewards)[list(self._grasp.starts)].mean())
 
-    def _curve(self) -> LearningCurve:
-        enough = self.worth >= _ENOUGH
-        looks = np.where(enough.any(axis=1), enough.argmax(axis=1) * self.config.evaluate_every, np.inf)
-        first = np.where(self.success.any(axis=1), self.success.argmax(axis=1) + 1.0, np.inf)
-        task, shaping = (self.terms / self.steps).tolist()
-        return LearningCurve(
-            self.name,
-            self.success,
-            self.worth,
-            first,
-            looks,
-            (self.best - self.returns).sum(axis=1),
-            {"task": task, "shaping": shaping},
-        )
+
+#: Cumulated probability, next state, reward, whether it is terminal.
+_Outcome = tuple[float, int, float, bool]
+
+
+def _outcomes(outcomes: tuple[Transition, ...]) -> list[_Outcome]:
+    shares = itertools.accumulate(float(o.probability) for o in outcomes)
+    return [(share, o.state, float(o.reward), o.terminated) for share, o in zip(shares, outcomes, strict=True)]
+
+
+def _row(state: int) -> Array:
+    return np.array([[float(state)]])

@@ -86,6 +86,12 @@ MILESTONES: dict[TaskKind, tuple[Milestone, ...]] = {
 }
 
 
+def task_done(rows: Array, task: Task) -> NDArray[np.bool_]:
+    """Whether rows (N, D) have reached all of a task's milestones, with the object that is meant; booleans (N,)."""
+    done = np.stack([m.reached(rows, task) for m in MILESTONES[task.kind]]).all(axis=0)
+    return np.asarray(done & _meant(rows, task))
+
+
 class RulePotential(Potential):
     """Share of a task's milestones reached in order; an object of another colour than the task's is no progress."""
 
@@ -119,10 +125,14 @@ class RulePotential(Potential):
         level = np.cumprod(reached, axis=1, dtype=np.int64).sum(axis=1)
         grades = np.stack([*(m.graded(states, task) for m in milestones), np.zeros(len(states))], axis=1)
         graded = np.take_along_axis(grades, level[:, None], axis=1)[:, 0]
-        meant = np.ones(len(states), dtype=bool)
-        if task.colour:
-            meant = p.column(states, "object_colour") == COLOURS.index(task.colour)
-        return level, graded, meant
+        return level, graded, _meant(states, task)
+
+
+def _meant(rows: Array, task: Task) -> NDArray[np.bool_]:
+    """Whether the object is the one that the task means, (N,)."""
+    if not task.colour:
+        return np.ones(len(rows), dtype=bool)
+    return np.asarray(p.column(rows, "object_colour") == COLOURS.index(task.colour))
 
 
 def _task(goal: Hashable) -> Task:

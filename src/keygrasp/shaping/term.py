@@ -26,8 +26,8 @@ from keygrasp.shaping.conditions import (
 from keygrasp.shaping.potential import Potential, Stationarity
 
 Booleans = NDArray[np.bool_]
-#: States whose value is remembered, to find out that a potential declared static is not.
-_REMEMBERED = 65_536
+#: Goals, and states of each, whose values are remembered to find out that a potential declared static is not.
+_REMEMBERED_GOALS, _REMEMBERED = 16, 8192
 #: Two values of one state that differ by less are one: batches of another size may round differently.
 _ROUNDING = 1e-9
 
@@ -71,12 +71,17 @@ class ShapingTerm:
         self._stored = np.zeros(count)
         self._running = np.zeros(count, dtype=bool)
         self._goals: list[Hashable] = [None] * count
-        self._seen: dict[tuple[bytes, Hashable], float] = {}
+        self._seen: dict[Hashable, dict[bytes, float]] = {}
 
     @property
     def count(self) -> int:
         """Number of environments."""
         return len(self._stored)
+
+    @property
+    def running(self) -> Booleans:
+        """(N,) whether each environment is within an episode."""
+        return self._running.copy()
 
     def require_gamma(self, gamma: float) -> None:
         """Check a learner's discount.
@@ -155,28 +160,43 @@ class ShapingTerm:
         if len(states) != self.count:
             raise InputError(f"{len(states)} states for {self.count} environments", "Give one state an environment")
         values = np.zeros(self.count)
-        by_goal: dict[Hashable, list[int]] = {}
-        for index in np.flatnonzero(where):
-            by_goal.setdefault(self._goals[index], []).append(int(index))
-        for goal, rows in by_goal.items():
+        for goal, rows in self._by_goal(where):
             chosen = np.ascontiguousarray(states[rows])
             values[rows] = self.potential.values(chosen, goal)
             if self.potential.stationarity is Stationarity.STATIC:
                 self._remember(chosen, goal, values[rows])
         return values
 
+    def _by_goal(self, where: Booleans) -> list[tuple[Hashable, NDArray[np.intp]]]:
+        """The environments that are asked for, grouped by their present goal."""
+        rows = np.flatnonzero(where)
+        if all(goal is self._goals[0] for goal in self._goals):  # by far the most common, and hashing goals is slow
+            return [(self._goals[0], rows)] if len(rows) else []
+        groups: dict[Hashable, list[int]] = {}
+        for row in rows.tolist():
+            groups.setdefault(self._goals[row], []).append(row)
+        return [(goal, np.array(members)) for goal, members in groups.items()]
+
     def _remember(self, states: Array, goal: Hashable, values: Array) -> None:
         """Compare with what the same states gave before."""
+        seen = self._seen.setdefault(goal, {})
         for state, value in zip(states, values.tolist(), strict=True):
-            before = self._seen.setdefault((state.tobytes(), goal), value)
+            before = seen.setdefault(state.tobytes(), value)
             if abs(before - value) > _ROUNDING:
                 raise StaticPotentialError(
                     f"potential '{self.potential.name}' is declared static but gave {before:g} and then {value:g} "
                     "for the same state and goal",
                     "Make it a function of state and goal alone, or declare it dynamic",
                 )
-        while len(self._seen) > _REMEMBERED:
+        self._forget()
+
+    def _forget(self) -> None:
+        """Keep memory bounded: the oldest goals go, then the oldest states."""
+        while len(self._seen) > _REMEMBERED_GOALS:
             del self._seen[next(iter(self._seen))]
+        for seen in self._seen.values():
+            while len(seen) > _REMEMBERED:
+                del seen[next(iter(seen))]
 
     def _flags(self, values: ArrayLike, what: str) -> Booleans:
         flags = np.atleast_1d(np.asarray(values, dtype=bool))

@@ -27,6 +27,7 @@ keypoint_extractor = functools.partial(run_executable, "keypoint_extractor")
 grasp_generator = functools.partial(run_executable, "grasp_generator")
 pose_refiner = functools.partial(run_executable, "pose_refiner")
 pick_server = functools.partial(run_executable, "pick_server")
+shaped_reward = functools.partial(run_executable, "shaped_reward")
 
 
 if __name__ == "__main__":

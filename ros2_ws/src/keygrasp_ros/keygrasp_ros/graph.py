@@ -30,12 +30,14 @@ class NodeSpec:
         class_name: Name of its class in that module.
         planners: Planners that need it.
         graphs: Graphs that hold it.
+        optional: Whether it is started only by itself: `ros2 run keygrasp_ros NAME`.
     """
 
     name: str
     class_name: str
     planners: tuple[str, ...] = PLANNERS
     graphs: tuple[str, ...] = GRAPHS
+    optional: bool = False
 
     @property
     def module(self) -> str:
@@ -70,12 +72,13 @@ NODES = (
     NodeSpec("grasp_generator", "GraspGeneratorNode"),
     NodeSpec("pose_refiner", "PoseRefiner", planners=("refined",)),
     NodeSpec("pick_server", "PickServer"),
+    NodeSpec("shaped_reward", "ShapedReward", optional=True),
 )
 
 
 def nodes_for(planner: str, graph: str = GRAPHS[0]) -> tuple[NodeSpec, ...]:
     """The nodes that a planner needs in a graph."""
-    return tuple(spec for spec in NODES if graph in spec.graphs and planner in spec.planners)
+    return tuple(spec for spec in NODES if graph in spec.graphs and planner in spec.planners and not spec.optional)
 
 
 def default_params(graph: str = GRAPHS[0]) -> Path:

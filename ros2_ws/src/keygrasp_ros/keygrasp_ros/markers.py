@@ -10,7 +10,7 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from keygrasp.scene import GripperSpec, Keypoints, PlanarGrasp
-from keygrasp.trials.drawing import KEYPOINT_COLOURS, PATH_COLOUR, SCORE_RAMP, outcome_colour
+from keygrasp.trials.drawing import KEYPOINT_COLOURS, PATH_COLOUR, SCORE_RAMP, SUCCESS_COLOUR, outcome_colour
 from keygrasp.trials.drawing_canvas import ramp
 from keygrasp_ros.conversions import grasp_pose, outcome_of, pose_message
 
@@ -78,6 +78,17 @@ def outcome_markers(outcome: msg.TrialOutcome, header: Header) -> MarkerArray:
     refused = outcome.outcome == msg.TrialOutcome.REFUSED
     text.color = _rgba(outcome_colour(None if refused else outcome_of(outcome).outcome))
     text.text = outcome.message or outcome.outcome
+    return MarkerArray(markers=[text])
+
+
+def reward_markers(reward: msg.ShapedReward, state: msg.SymbolicState) -> MarkerArray:
+    """Potential, shaping and reason as text over the object."""
+    text = _marker(reward.header, "shaped_reward", Marker.TEXT_VIEW_FACING)
+    text.scale.z = 0.018
+    text.pose.position.x, text.pose.position.y = state.object_x, state.object_y
+    text.pose.position.z = state.object_z + state.object_height / 2 + 0.12
+    text.color = _rgba(SUCCESS_COLOUR if reward.terminated else outcome_colour(None))
+    text.text = f"Φ {reward.next_potential:.2f}  F {reward.shaping:+.3f}  r {reward.reward:.0f}\n{reward.reason}"
     return MarkerArray(markers=[text])
 
 

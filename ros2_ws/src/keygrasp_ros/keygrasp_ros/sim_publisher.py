@@ -19,6 +19,7 @@ from keygrasp_ros.conversions import camera_info_message, depth_message, rgb_mes
 from keygrasp_ros.robot_state import RobotState, robot_description, transform
 from keygrasp_ros.sim_clock import SimClock
 from keygrasp_ros.sim_scene import SimScene
+from keygrasp_ros.sim_symbols import SymbolPublisher
 from keygrasp_ros.topics import DEPTH, DEPTH_INFO, JOINT_STATES, OBSERVER, ROBOT_DESCRIPTION, TF, TF_STATIC, Topic
 
 #: Size of the observer's pictures in pixels.
@@ -62,6 +63,7 @@ class SimPublisher:
             for t in _PUBLISHED
         }
         self._state: RobotState | None = None
+        self._symbols = SymbolPublisher(node, scene, self._workspace)
 
     def now(self) -> Time:
         """The time of what is published."""
@@ -90,13 +92,14 @@ class SimPublisher:
         self._publish(DEPTH_INFO, camera_info_message(view.intrinsics, header))
 
     def publish_state(self) -> None:
-        """Joint states and link transforms."""
+        """Joint states, link transforms and symbols."""
         if self._state is None:
             return
         stamp = self.now()
         self._last_state = time.monotonic()
         self._publish(JOINT_STATES, self._state.joint_state(stamp))
         self._publish(TF, self._state.links(stamp))
+        self._symbols.publish(stamp)
 
     def publish_observer(self) -> None:
         """A picture of the arm as it is now."""
@@ -122,6 +125,7 @@ class SimPublisher:
         """Take the publishers down."""
         for publisher in self._publishers.values():
             self._node.destroy_publisher(publisher)
+        self._symbols.close()
 
     def _publish(self, topic: Topic, message: Any) -> None:
         self._publishers[topic.name].publish(message)

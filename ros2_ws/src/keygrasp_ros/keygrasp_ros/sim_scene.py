@@ -46,6 +46,11 @@ class SimScene:
         return self.scene.view
 
     @property
+    def attempts(self) -> int:
+        """Executions since the object was put where it lay at first."""
+        return self._attempts
+
+    @property
     def opening(self) -> float:
         """Metres between the pads."""
         return float(self.scene.robot.fingers.opening)

@@ -12,7 +12,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseArray
 from keygrasp_interfaces.action import ExecuteGrasp, Pick
-from keygrasp_interfaces.msg import GraspPlan, PerceivedScene, PickRecord
+from keygrasp_interfaces.msg import GraspPlan, PerceivedScene, PickRecord, ShapedReward, SymbolicState, Task
 from keygrasp_interfaces.srv import ExtractKeypoints, GenerateGrasps, LoadObject, RefineGrasp
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
@@ -87,6 +87,14 @@ OUTCOME_MARKERS = Topic(
     "pick/markers", MarkerArray, LATCHED, "pick_server", "Outcome of the last pick as text for RViz."
 )
 CLOCK = Topic("/clock", Clock, RELIABLE, "sim_robot", "Simulated time, where `publish_clock` is set.")
+SYMBOLS = Topic("symbols", SymbolicState, RELIABLE, "sim_robot", "True symbols of the scene, while somebody listens.")
+TASK = Topic("task", Task, LATCHED, "anybody", "What the robot is asked to do; `shaped_reward` listens.")
+SHAPED_REWARD = Topic(
+    "shaped_reward", ShapedReward, RELIABLE, "shaped_reward", "Reward of each step with its shaping term, and why."
+)
+SHAPED_REWARD_MARKERS = Topic(
+    "shaped_reward/markers", MarkerArray, LATCHED, "shaped_reward", "Potential and reason as text for RViz."
+)
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, "every node", "State at 1 Hz: counts and latencies.")
 
 EXTRACT = Endpoint("extract_keypoints", ExtractKeypoints, "keypoint_extractor", "Understand a given depth image.")
@@ -111,6 +119,7 @@ def lifeline(endpoint: Endpoint) -> Topic:
 
 TOPICS = (
     DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
-    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, DIAGNOSTICS, CLOCK,
+    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, SYMBOLS, TASK,
+    SHAPED_REWARD, SHAPED_REWARD_MARKERS, DIAGNOSTICS, CLOCK,
     *(lifeline(endpoint) for endpoint in (EXTRACT, GENERATE, REFINE, EXECUTE)),
 )  # fmt: skip
