@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from keygrasp.shaping.learning import LearningCurve
 
 
+#: Columns of the comparison: heading, figure, digits.
+_SHOWN = {
+    "first success": ("first_success", 0),
+    "95% of V*": ("to_95_percent", 0),
+    "regret": ("regret", 0),
+    "final": ("final_success", 3),
+    "greedy/V*": ("final_worth", 3),
+    "to base": ("episodes_to_base_over_base", 2),
+}
+
+
 @dataclass(frozen=True)
 class Certify:
     """Prove in exact arithmetic that shaping keeps all optimal policies, and show how common mistakes lose them.
@@ -131,21 +142,9 @@ def _compare(options: Compare) -> int:
         raise InputError("--potentials has no 'none'", "It is what the others are compared with")
     curves = _learn_table(options) if options.on == "grasp-mdp" else _learn_refiner(options)
     figures = _figures(curves)
-    table = console.table(
-        "potential",
-        "first success",
-        "95% of V*",
-        "regret",
-        "final",
-        "greedy/V*",
-        "to base",
-        title="median episodes; means",
-    )
+    table = console.table("potential", *_SHOWN, title="median episodes; means")
     for name, row in figures.items():
-        table.add_row(
-            name, *(_number(row[key]) for key in ("first_success", "to_95_percent", "regret")),
-            f"{row['final_success']:.3f}", _number(row["final_worth"], digits=3), _number(row["episodes_to_base_over_base"], digits=2),
-        )  # fmt: skip
+        table.add_row(name, *(_number(row[key], digits) for key, digits in _SHOWN.values()))
     out = console.output()
     out.print(table)
     out.print("to base: episodes to 95% of the final success without shaping, over those needed without it")
@@ -237,5 +236,5 @@ def _chart(options: Compare, curves: list[LearningCurve]) -> str:
     return learning_chart(f"Success while learning, {what}", "episodes", f"success, last {window} episodes", drawn)
 
 
-def _number(value: float | None, digits: int = 0) -> str:
+def _number(value: float | None, digits: int) -> str:
     return "never" if value is None else f"{value:.{digits}f}"
