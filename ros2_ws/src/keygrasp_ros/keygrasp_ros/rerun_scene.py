@@ -69,6 +69,7 @@ class RerunScene:
         self._recording, self._frame = recording, workspace_frame
         self._frames = FrameTree()
         self._camera_frame = ""
+        self._placed: dict[str, tuple[str, bytes]] = {}
         self._robot: Any = None
         self._takers: dict[str, Callable[[Any], None]] = {
             DEPTH.name: self._take_depth,
@@ -131,10 +132,8 @@ class RerunScene:
         self._recording.log(OBSERVER_IMAGE, self._rr.Image(picture_of(image)))
 
     def _take_transforms(self, message: TFMessage) -> None:
-        before = self._fixed_poses()
         self._frames.update(message)
-        if self._fixed_poses() != before:
-            self._place_fixed()
+        self._place_fixed()
 
     def _fixed_frames(self) -> dict[str, str]:
         """Frame of each entity that TF places, by entity path."""
@@ -143,21 +142,16 @@ class RerunScene:
             frames[ROBOT] = self._robot.root_link().name
         return {path: frame for path, frame in frames.items() if frame}
 
-    def _fixed_poses(self) -> dict[str, bytes]:
-        poses = {}
-        for path, frame in self._fixed_frames().items():
-            try:
-                poses[path] = self._frames.pose(frame, self._frame).tobytes()
-            except InputError:
-                continue  # not connected yet
-        return poses
-
     def _place_fixed(self) -> None:
+        """Place what TF places, where it is not there already."""
         for path, frame in self._fixed_frames().items():
             try:
                 pose = self._frames.pose(frame, self._frame)
             except InputError:
+                continue  # not connected yet
+            if self._placed.get(path) == (frame, pose.tobytes()):
                 continue
+            self._placed[path] = (frame, pose.tobytes())
             named = {} if path == CAMERA else {"parent_frame": _ROOT_FRAME, "child_frame": frame}
             placed = self._rr.Transform3D(translation=pose[:3, 3], mat3x3=pose[:3, :3], **named)
             self._recording.log(path if path == CAMERA else f"{path}/base", placed, static=True)

@@ -86,7 +86,7 @@ def show_bag(bag: Path, recording: Any, workspace_frame: str = WORKSPACE_FRAME.d
     scene, count = RerunScene(recording, workspace_frame), 0
     for message in read_bag(bag):
         for topic in SHOWN:
-            if message.type == type_name(topic.type) and f"{message.topic}".endswith(f"/{topic.name.lstrip('/')}"):
+            if message.type == type_name(topic.type) and message.topic.endswith(f"/{topic.name.lstrip('/')}"):
                 content = deserialize_message(message.data, message_class(message.type))
                 try:
                     scene.take(topic.name, content, message.nanoseconds * 1e-9)
