@@ -108,11 +108,9 @@ def test_rewards_follow_states_and_a_changed_task(run, monkeypatch):
 @pytest.mark.slow
 def test_the_simulator_tells_its_symbols(graph):
     got: list[SymbolicState] = []
-    subscription = graph.node.create_subscription(SYMBOLS.type, SYMBOLS.name, got.append, SYMBOLS.qos)
-    try:
+    with PickClient("symbol_listener") as client:
+        client.node.create_subscription(SYMBOLS.type, SYMBOLS.name, got.append, SYMBOLS.qos)
         wait_until(lambda: len(got) >= 2, "no symbols", 30.0, lambda: False)
-    finally:
-        graph.node.destroy_subscription(subscription)
     state = symbols_of(got[-1])
     assert got[-1].header.frame_id == "workspace"
     assert got[0].episode == got[-1].episode >= 1
