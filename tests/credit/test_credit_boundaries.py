@@ -273,7 +273,10 @@ def test_fault_integer_rewards_give_integer_returns(backend):
 
 def test_masked_steps_are_as_if_they_were_not_there(backend):
     keep = flags(1, 0, 1, 1, 0)
-    spread = lambda x, filler: column(x[0], filler, x[1], x[2], filler)
+
+    def spread(x, filler):
+        return column(x[0], filler, x[1], x[2], filler)
+
     found = gae(
         spread((1, 2, 3), NAN), spread((10, 20, 30), NAN), flags(0, 1, 0, 0, 1), gamma=0.5, lam=0.5,
         last_value=row(40), mask=keep, backend=backend,

@@ -30,7 +30,7 @@ def cases(draw, most=12):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(case=cases())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_torch_is_the_reference(name, case):
     expected_carry, carry = Carry(), Carry()
     expected = call(name, case, "reference", expected_carry)
@@ -40,7 +40,7 @@ def test_torch_is_the_reference(name, case):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(case=cases())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_triton_is_the_reference(name, case):
     expected_carry, carry = Carry(), Carry()
     expected = call(name, case, "reference", expected_carry)
@@ -49,20 +49,20 @@ def test_triton_is_the_reference(name, case):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@given(case=cases(most=300))
-@settings(max_examples=5, deadline=None)
+@given(case=cases(most=150))
+@settings(max_examples=3, deadline=None)
 def test_torch_in_blocks_is_the_reference(name, case):
     assert_same(call(name, case, "torch"), call(name, case, "reference"))
 
 
 @pytest.mark.parametrize("tiling", [
-    Tiling(4, 2, 1), Tiling(8, 1, 1, 3), Tiling(2, 4, 1, 16), Tiling(64, 1, 2), Tiling(1, 1, 1, 37),
+    Tiling(4, 2, 1), Tiling(8, 2, 1, 3), Tiling(4, 4, 1, 5, group=4), Tiling(32, 4, 2, group=4), Tiling(8, 2, 1, group=4),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_way_to_cut_the_work_up_gives_the_same(name, tiling, monkeypatch):
     launch._plans.clear()
     monkeypatch.setattr(launch, "choose_tiling", lambda *_, **__: tiling)
-    case = make_case(37, 3, time_dim=1, dense=tiling.parts > 1)
+    case = make_case(20, 3, time_dim=1, dense=tiling.parts == 3)
     expected_carry, carry = Carry(), Carry()
     expected = call(name, case, "reference", expected_carry)
     found = call(name, case, "triton", carry)

@@ -11,7 +11,7 @@ from keygrasp.credit.problem import Kind
 
 
 class Tiling(NamedTuple):
-    """Attributes: one launch's shape.
+    """The shape of one launch.
 
     Attributes:
         steps: Steps of a tile, a power of two.
@@ -19,6 +19,7 @@ class Tiling(NamedTuple):
         warps: Warps of a program, a power of two.
         parts: Parts that the sequence is split into; 1 for a single pass.
         pipeline: Tiles in flight where a program has several.
+        group: Neighbouring steps that a thread reads at once, 1 or 4; 4 needs T to be a multiple of it.
     """
 
     steps: int
@@ -26,14 +27,13 @@ class Tiling(NamedTuple):
     warps: int
     parts: int = 1
     pipeline: int = 2
+    group: int = 1
 
 
-#: Elements of a tile that keep enough loads in flight without spilling registers.
-_TILE = 2048
-#: Most steps of one tile.
-_LONGEST = 4096
 #: Programs a multiprocessor should have before a sequence is worth splitting.
 _PROGRAMS = 2
+#: Most parts of a split: each program folds all parts before its own.
+_MOST_PARTS = 512
 
 
 def choose_tiling(
@@ -44,6 +44,7 @@ def choose_tiling(
     time_contiguous: bool,
     actions: int = 0,
     splittable: bool = True,
+    groupable: bool = True,
     processors: int = 132,
 ) -> Tiling:
     """Tile, warps and split for one call.
@@ -55,30 +56,48 @@ def choose_tiling(
         time_contiguous: Whether consecutive steps, rather than rows, are neighbours in memory.
         actions: Actions of the successors, 0 if their values are given without that dimension.
         splittable: Whether parts of a sequence can be processed independently.
+        groupable: Whether steps can be grouped; not if a step's successor depends on the mask.
         processors: Multiprocessors of the GPU.
     """
-    budget = _TILE // 2 if kind in (Kind.VTRACE, Kind.RETRACE) else _TILE
-    if actions:
-        budget = max(128, budget // _power(actions))
+    heavy = kind in (Kind.VTRACE, Kind.RETRACE)
     if time_contiguous:
-        bt = min(_power(steps), _LONGEST if not actions else budget)
-        bn = max(1, min(budget // 2 // bt, _power(rows)))
+        tiling = _along_time(steps, rows, heavy, processors)
+        group = 4 if groupable and steps % 4 == 0 and tiling.steps >= 8 else 1
+        tiling = tiling._replace(group=group)
     else:
-        bn = min(32, _power(rows))
-        bt = min(_power(steps), max(1, budget // bn))
-    while bn > 1 and -(-rows // bn) < processors and not (bn <= 8 and not time_contiguous):
-        bn //= 2  # rather too many programs than idle multiprocessors
-    elements = bt * bn
-    warps = max(1, min(8, elements // 256))
-    parts = 1
-    programs = -(-rows // bn)
-    tiles = -(-steps // bt)
-    if splittable and programs < _PROGRAMS * processors and steps > 4096:
-        bt = min(bt, max(1, 2048 // bn))
-        warps = max(1, min(8, bt * bn // 256))
-        tiles = -(-steps // bt)
-        parts = max(1, min(tiles, 1024, -(-4 * processors // programs)))
-    return Tiling(bt, bn, warps, parts)
+        tiling = _along_rows(steps, rows, heavy, processors)
+    if actions > 1:  # each element brings as many values again
+        shorter = max(8, tiling.steps // _power(actions))
+        tiling = tiling._replace(steps=min(tiling.steps, shorter))
+    programs = -(-rows // tiling.rows)
+    if splittable and steps > 4096 and programs < _PROGRAMS * processors:
+        tiles = -(-steps // tiling.steps)
+        parts = min(tiles, _MOST_PARTS, -(-16 * processors // programs))
+        tiling = tiling._replace(parts=max(1, parts))
+    return tiling
+
+
+def _along_time(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
+    """Rows lie along time: a warp takes a few short rows or a piece of a long one, several warps only if rows are few."""
+    bt = min(_power(steps), 256 if heavy else 512)
+    if bt > 128:
+        if rows >= 8 * processors:
+            return Tiling(bt, 1, 1)
+        bt = min(_power(steps), 512 if heavy else 1024)
+        return Tiling(bt, 1, max(1, bt // 256))
+    bn = max(1, min((512 if heavy else 1024) // bt, _power(rows)))
+    while bn > 1 and -(-rows // bn) < 4 * processors:
+        bn //= 2
+    return Tiling(bt, bn, max(1, bt * bn // 256))
+
+
+def _along_rows(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
+    """Neighbouring rows are neighbours in memory: a tile is at least 32 bytes wide and as long as registers allow."""
+    bn = min(32, _power(rows))
+    while bn > 8 and -(-rows // bn) < processors:
+        bn //= 2
+    bt = min(_power(steps), max(1, (1024 if heavy else 2048) // bn))
+    return Tiling(bt, bn, max(1, min(8, bt * bn // 256)))
 
 
 def _power(number: int) -> int:

@@ -161,6 +161,7 @@ def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted, first: Tensor) -> _Pl
         time_contiguous=inputs.data.stride(time) <= inputs.data.stride(row),
         actions=layout.actions,
         splittable=splittable,
+        groupable=splittable and inputs.data.stride(time) == 1,
         processors=_processors(inputs.data),
     )
     return _plan_of(kind, layout, tuple(strides), tiling, largest)
@@ -184,6 +185,7 @@ def _plan_of(kind: Kind, layout: Layout, strides: tuple[int, ...], tiling: Tilin
             action_block,
             bt,
             bn,
+            tiling.group,
             triton.next_power_of_2(parts),
             tiling.pipeline,
             int(wide),
