@@ -1,5 +1,6 @@
 """Picks of the running graph: recorded, shown and planned once more, by the commands that people use."""
 
+import os
 import subprocess
 import sys
 import time
@@ -149,9 +150,11 @@ def test_a_picture_of_a_recording_needs_no_display(recorded, tmp_path):
     picture = tmp_path / "view.png"
     done = subprocess.run(
         command("view", "--bag", recorded[0] / "bags" / "pick-0001", "--screenshot", picture, "--size", "800x450"),
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in running, "the viewer outlives the command"
     pixels = np.asarray(Image.open(picture).convert("RGB")).astype(int)
     assert pixels.shape[1] == 800
     scene = pixels[60:, :540]

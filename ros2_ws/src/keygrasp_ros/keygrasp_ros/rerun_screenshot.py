@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -50,20 +52,27 @@ def screenshot(recording: Path, picture: Path, size: tuple[int, int]) -> None:
         log = Path(folder) / "viewer.log"
         with log.open("wb") as output:
             viewer = subprocess.Popen(  # noqa: S603 - this interpreter, a module of an extra
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         try:
             png = _take(viewer, port, log)
         finally:
-            viewer.terminate()
-            try:
-                viewer.wait(5.0)
-            except subprocess.TimeoutExpired:
-                viewer.kill()
-                viewer.wait()
+            _end(viewer)
     shown = np.asarray(require("PIL.Image", "viz").open(io.BytesIO(png)).convert("RGB"))
     with atomic_path(picture) as temporary:
         temporary.write_bytes(encode_png(shown[_TITLE_ROWS:], colours=256))
+
+
+def _end(viewer: subprocess.Popen[bytes]) -> None:
+    """End the viewer and whatever it started: the module is a launcher, and the program that draws is its child."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(viewer.pid, signal.SIGKILL)  # it holds nothing that is worth an orderly end
+    viewer.wait()
 
 
 def _take(viewer: subprocess.Popen[bytes], port: int, log: Path) -> bytes:
