@@ -54,15 +54,15 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[
     data = inputs.data
     first = torch.empty_like(data) if data.dtype.is_floating_point else torch.empty_like(data, dtype=torch.float32)
     key: list[Any] = [kind, wanted, first.stride()]
-    pointers: list[int | Tensor | None] = []
+    addresses: list[int | None] = []
     for tensor in inputs:
         if tensor is None:
             key.append(None)
-            pointers.append(None)
+            addresses.append(None)
         else:
             address = tensor.data_ptr()
             key += (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address & 15)
-            pointers.append(tensor if INTERPRETED else address)
+            addresses.append(address)
     frozen = tuple(key)
     plan = _plans.get(frozen)
     if plan is None:
@@ -79,7 +79,7 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[
         final = torch.empty(plan.layout.rows, dtype=torch.float32, device=data.device)
         results.append(final)
     if plan.launches:
-        _run(plan, tuple(pointers), (first, second, final), numbers, data)
+        _run(plan, inputs, tuple(addresses), (first, second, final), numbers)
     elif final is not None:
         initial = inputs.carry if inputs.carry is not None else inputs.last_value
         if initial is None or (inputs.carry is None and kind not in (Kind.TD_LAMBDA, Kind.DISCOUNTED)):
@@ -90,31 +90,39 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[
 
 
 def _run(
-    plan: _Plan, pointers: tuple[Any, ...], results: tuple[Tensor | None, ...], numbers: Numbers, data: Tensor
+    plan: _Plan,
+    inputs: Inputs,
+    addresses: tuple[int | None, ...],
+    results: tuple[Tensor | None, ...],
+    numbers: Numbers,
 ) -> None:
-    outputs: tuple[Any, ...] = results
-    aggregates: Any = results[0]
+    aggregates = results[0]
     if plan.sizes[3] > 1:
-        aggregates = torch.empty((2, plan.sizes[3], plan.layout.rows), dtype=torch.float32, device=data.device)
-    scalars = (
-        numbers.gamma,
-        numbers.lam,
+        shape = (2, plan.sizes[3], plan.layout.rows)
+        aggregates = torch.empty(shape, dtype=torch.float32, device=inputs.data.device)
+    scalars = (  # floats throughout: a compiled launch keeps the types that it first met
+        float(numbers.gamma),
+        float(numbers.lam),
         log_bound(numbers.rho_bar),
         log_bound(numbers.c_bar),
         log_bound(numbers.pg_rho_bar),
     )
     strides = plan.strides
-    first = results[0]
-    if first is None:
-        raise RuntimeError("there is always a first result")
-    output_strides = strides[-2:] * 2
-    arguments = (pointers, strides[:-2], outputs, output_strides, aggregates, *plan.sizes, *scalars)
-    for index, launch in enumerate(plan.launches):
-        compiled = plan.compiled[index]
-        if compiled is None:
-            plan.compiled[index] = _first_run(launch, arguments)
-        else:
-            compiled(*arguments, *launch.constants)
+    tensors = (tuple(inputs), strides[:-2], results, strides[-2:] * 2, aggregates, *plan.sizes, *scalars)
+    if None in plan.compiled:
+        for index, launch in enumerate(plan.launches):
+            plan.compiled[index] = _first_run(launch, tensors)
+        return
+    # Addresses in place of tensors spare the launcher a question to the driver for each.
+    written = tuple(None if result is None else result.data_ptr() for result in results)
+    raw = (addresses, strides[:-2], written, strides[-2:] * 2, _address(aggregates), *plan.sizes, *scalars)
+    for launch, repeat in zip(plan.launches, plan.compiled, strict=True):
+        if repeat is not None:
+            repeat(*raw, *launch.constants)
+
+
+def _address(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
 
 
 def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., None] | None:
