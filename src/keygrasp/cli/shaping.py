@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -87,6 +88,7 @@ def run(argv: list[str]) -> int:
 def _certify(options: Certify) -> int:
     from keygrasp.shaping.campaign import certify_grasp, certify_rules, run_campaign
 
+    begin = time.perf_counter()
     with steps.StepBar("MDPs") as bar:
         tally = run_campaign(
             options.mdps,
@@ -96,6 +98,7 @@ def _certify(options: Certify) -> int:
         )
         grasp = certify_grasp()
     rules = certify_rules()
+    seconds = time.perf_counter() - begin
     out = console.output()
     out.print(_certificate_table(tally, f"{tally.mdps} random MDPs, {tally.with_ties} with ties: all policies kept"))
     out.print(_certificate_table(grasp, "symbolic grasp MDP: all policies kept"))
@@ -111,6 +114,8 @@ def _certify(options: Certify) -> int:
             "rules_on_grasp_mdp": {"preserved": rules.preserved, "states": rules.states, "ties": rules.ties},
             "counterexamples": tally.examples,
             "holds": holds,
+            "seconds": round(seconds, 1),
+            "workers": options.workers,
         }
         write_json(options.json, {**figures, "provenance": provenance(options.seed)})
     out.print("certified" if holds else "NOT certified: the correct shaping lost a policy", style="bold")
