@@ -38,6 +38,7 @@ class PointMasses:
         self.reset(torch.ones(count, dtype=torch.bool, device=device))
 
     def reset(self, which: Tensor) -> None:
+        """Start the chosen episodes anew."""
         self.state = torch.where(which.unsqueeze(1), 2 * torch.rand_like(self.state) - 1, self.state)
         self.age = torch.where(which, 0, self.age)
 
@@ -64,6 +65,7 @@ class Agent(nn.Module):
         self.critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
 
     def value(self, states: Tensor) -> Tensor:
+        """V of each state."""
         found: Tensor = self.critic(states).squeeze(-1)
         return found
 

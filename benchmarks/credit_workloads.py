@@ -24,9 +24,10 @@ GAMMA, LAM = 0.99, 0.95
 #: Share of the steps that end an episode, of each kind.
 RATE = 1 / 200
 
-#: Bytes an element that must move once (float32 data, flags of one byte), without truncation.
+#: Bytes an element that must move once (float32 data, flags of one byte).
 _BYTES = {
-    "gae": 13, "vtrace": 25, "retrace": 8 * ACTIONS + 25, "td_lambda": 13, "discounted": 9, "traces": 9, "prefix_sum": 9,
+    "gae": 13, "vtrace": 25, "retrace": 8 * ACTIONS + 25, "td_lambda": 13, "discounted": 9, "traces": 9,
+    "prefix_sum": 9,
 }  # fmt: skip
 
 
@@ -101,8 +102,8 @@ def our_call(work: Workload, x: dict[str, Tensor], backend: Any = None) -> Calla
         )
     if work.op == "retrace":
         return lambda: credit.retrace(
-            rewards, x["values"], x["next_q"], x["log_probs"], x["behavior"], *flags, next_probs=x["probs"], gamma=GAMMA,
-            lam=LAM, **keep,
+            rewards, x["values"], x["next_q"], x["log_probs"], x["behavior"], *flags, next_probs=x["probs"],
+            gamma=GAMMA, lam=LAM, **keep,
         )  # fmt: skip
     if work.op == "td_lambda":
         return lambda: credit.td_lambda_returns(

@@ -1,4 +1,5 @@
-"""Values worked out by hand for every rule at a boundary, and the faults that such code is known for, on all backends."""
+"""Values worked out by hand for every rule at a boundary, and the faults that such code is known for, on all
+backends."""
 
 import math
 

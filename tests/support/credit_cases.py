@@ -41,7 +41,8 @@ class Case:
 
 def make_case(steps, rows, *, time_dim=0, seed=0, device="cpu", dtype=torch.float32, flags=torch.bool, layout="plain",
               tensor_parameters=False, actions=3, rate=0.15, **options):  # fmt: skip
-    """Random inputs; ``layout`` is plain, transposed (time and rows swapped in memory) or strided (every second one)."""
+    """Random inputs; ``layout`` is plain, transposed (time and rows swapped in memory) or strided (every second
+    one)."""
     generator = torch.Generator(device=device).manual_seed(seed)
 
     def placed(draw, *extra):

@@ -54,10 +54,12 @@ def gae(
 ) -> Advantages:
     """Generalised advantage estimation (Schulman et al. 2016, https://arxiv.org/abs/1506.02438, eq. 16).
 
-    ``A[t] = δ[t] + γ λ A[t+1]`` with ``δ[t] = r[t] + γ V(s[t+1]) - V(s[t])``. A terminated step has a successor of value
+    ``A[t] = δ[t] + γ λ A[t+1]`` with ``δ[t] = r[t] + γ V(s[t+1]) - V(s[t])``. A terminated step has a successor of
+    value
     0; a terminated or truncated step cuts the sum. Flags belong to the step whose action ended the episode.
 
-    The values of the successors are given either densely (``next_values``) or as ``last_value`` with, if episodes can be
+    The values of the successors are given either densely (``next_values``) or as ``last_value`` with, if episodes can
+    be
     truncated, ``truncated_values``; elsewhere V(s[t+1]) is ``values[t+1]``. The window's last step isn't an end of the
     episode unless it is flagged.
 
@@ -71,7 +73,8 @@ def gae(
         lam: Trace parameter λ, likewise.
         next_values: V of the true successor of every step, shaped like the rewards.
         last_value: V of the state after the window, [N].
-        truncated_values: V of the state in which an episode was cut, shaped like the rewards; read at truncated steps only.
+        truncated_values: V of the state in which an episode was cut, shaped like the rewards; read at truncated steps
+            only.
         mask: Which steps count, bool or uint8. The others (padding) are as if they weren't there; their results are 0.
         carry: State from the piece after this one, of a rollout processed in pieces.
         time_dim: Dimension of time, 0 or 1.
@@ -126,7 +129,8 @@ def vtrace(
 ) -> Targets:
     """V-trace targets and advantages (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561, eq. 1 and section 4.2).
 
-    ``vs[t] = V(s[t]) + x[t]`` with ``x[t] = ρ[t] δ[t] + γ λ c[t] x[t+1]``, ``δ`` as in :func:`gae`, and the ratio of the
+    ``vs[t] = V(s[t]) + x[t]`` with ``x[t] = ρ[t] δ[t] + γ λ c[t] x[t+1]``, ``δ`` as in :func:`gae`, and the ratio of
+    the
     policies' probabilities clipped from above: ``ρ[t] = min(ρ̄, π/μ)``, ``c[t] = min(c̄, π/μ)``. The advantage is
     ``ρ[t] (r[t] + γ vs[t+1] - V(s[t]))``, where ``vs[t+1]`` is the successor's value at a truncated step and 0 at a
     terminated one. The arguments not named here are those of :func:`gae`.
@@ -207,7 +211,8 @@ def retrace(
     Args:
         rewards: r[t], [T, N] or [N, T].
         q_values: Q(s[t], a[t]) of the action taken.
-        next_q_values: E_π Q(s[t+1], ·) under the target policy, shaped like the rewards; or Q(s[t+1], a) of all A actions
+        next_q_values: E_π Q(s[t+1], ·) under the target policy, shaped like the rewards; or Q(s[t+1], a) of all A
+            actions
             with A as a third dimension, together with ``next_probs``.
         log_probs: log π(a[t] | s[t]) of the target policy.
         behavior_log_probs: log μ(a[t] | s[t]) of the policy that acted.

@@ -82,7 +82,7 @@ def check_successors(
     if next_values is not None:
         if last_value is not None or truncated_values is not None:
             raise InputError(
-                "next_values already holds the value of every successor, but last_value or truncated_values is given too",
+                "next_values already holds every successor's value, but there is also last_value or truncated_values",
                 "Give either next_values, or last_value and truncated_values",
             )
         return

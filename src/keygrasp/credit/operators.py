@@ -1,9 +1,12 @@
 """The recurrences as torch operators, and the way from a call to a backend.
 
-``keygrasp::credit`` is one fused call without gradients, ``keygrasp::linear_scan`` the bare recurrence, whose derivative
+``keygrasp::credit`` is one fused call without gradients, ``keygrasp::linear_scan`` the bare recurrence, whose
+derivative
 is the same recurrence in the other direction. torch.compile and CUDA graphs take both without a graph break. An eager
 call on plain tensors goes to its backend directly: the dispatcher would cost more than the rest of the call.
 """
+
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ _HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 _LIBRARY = Library("keygrasp", "FRAGMENT")
 _LIBRARY.define(
-    "credit(int kind, Tensor?[] inputs, float[] numbers, int time_dim, bool second, bool final, str backend) -> Tensor[]"
+    "credit(int kind, Tensor?[] inputs, float[] numbers, int time_dim, bool second, bool final, str backend)"
+    " -> Tensor[]"
 )
 _LIBRARY.define("linear_scan(Tensor u, Tensor v, Tensor carry, bool forward, str backend) -> Tensor")
 

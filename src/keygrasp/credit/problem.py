@@ -1,6 +1,7 @@
 """What one call asks for, in the form that all backends share, and the checks that it makes sense.
 
-Everything is a linear recurrence along time, ``x[t] = u[t] + v[t] * x[t ± 1]``; the kinds differ in how ``u``, ``v`` and
+Everything is a linear recurrence along time, ``x[t] = u[t] + v[t] * x[t ± 1]``; the kinds differ in how ``u``, ``v``
+and
 the results are made from the inputs.
 """
 
@@ -110,7 +111,7 @@ def check(kind: Kind, inputs: Inputs, wanted: Wanted) -> Layout:
     if data.dim() != 2:
         raise InputError(
             f"{_name(kind)} must be two-dimensional, but its shape is {tuple(data.shape)}",
-            "Give [T, N] (or [N, T] with time_dim=1): add a dimension with unsqueeze, or join batch dimensions by reshape",
+            "Give [T, N] (or [N, T] with time_dim=1): add a dimension, or join batch dimensions by reshape",
         )
     actions = _check_actions(inputs)
     rows = data.shape[1 - wanted.time_dim]

@@ -28,8 +28,10 @@ def td_lambda_returns(
 ) -> Tensor:
     """TD(λ) returns, or λ-returns (Sutton and Barto 2018, eq. 12.18 in its recursive form).
 
-    ``G[t] = r[t] + γ ((1 - λ) V(s[t+1]) + λ G[t+1])``; a terminated step gives r[t], a truncated one ``r[t] + γ V`` of the
-    state in which the episode was cut, and so does the window's last step with the state after the window. The arguments
+    ``G[t] = r[t] + γ ((1 - λ) V(s[t+1]) + λ G[t+1])``; a terminated step gives r[t], a truncated one ``r[t] + γ V``
+    of the
+    state in which the episode was cut, and so does the window's last step with the state after the window. The
+    arguments
     are those of :func:`keygrasp.credit.gae`, except that ``values`` is needed only without ``next_values``.
 
     Args:
@@ -51,7 +53,8 @@ def td_lambda_returns(
         G[t], in the rewards' type and memory layout.
 
     Raises:
-        InputError: If an argument has a wrong shape, type or device, or the successors' values are missing or given twice.
+        InputError: If an argument has a wrong shape, type or device, or the successors' values are missing or given
+            twice.
     """
     if next_values is None:
         if values is None:
@@ -96,7 +99,8 @@ def discounted_returns(
 ) -> Tensor:
     """Discounted returns with bootstraps: ``G[t] = r[t] + γ G[t+1]``.
 
-    A terminated step gives r[t], a truncated one ``r[t] + γ V`` of the state in which the episode was cut (terminated wins
+    A terminated step gives r[t], a truncated one ``r[t] + γ V`` of the state in which the episode was cut (terminated
+    wins
     where both are set). Behind the window, G is ``last_value``. The arguments are those of :func:`keygrasp.credit.gae`.
 
     Args:
@@ -153,7 +157,8 @@ def eligibility_traces(
 ) -> Tensor:
     """Accumulating eligibility traces (Sutton and Barto 2018, eq. 12.5): ``e[t] = g[t] + γ λ e[t-1]``.
 
-    The trace starts afresh after a terminated or truncated step: ``e[t] = g[t]`` if step t - 1 was one. γ and λ given as
+    The trace starts afresh after a terminated or truncated step: ``e[t] = g[t]`` if step t - 1 was one. γ and λ given
+    as
     tensors are those of the transition from t - 1 to t, at index t - 1, as in the backward functions.
 
     Args:

@@ -69,10 +69,10 @@ def _scan(u: Tensor, v: Tensor, carry: Tensor, forward: bool, *, select: bool) -
         torch.cat((start, ends_of_blocks[:-1])) if forward else torch.cat((ends_of_blocks[1:], start))
     ).unsqueeze(1)
     if select:
-        found = torch.where(factors == 0, sums, sums + factors * entering)
+        sums = torch.where(factors == 0, sums, sums + factors * entering)
     else:
-        found = sums.addcmul_(factors, entering)
-    found = found.reshape(blocks * length, rows)
+        sums.addcmul_(factors, entering)
+    found = sums.reshape(blocks * length, rows)
     return found[:steps] if forward else found[padding:]
 
 

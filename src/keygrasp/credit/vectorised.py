@@ -1,6 +1,7 @@
 """The same results from whole-tensor operations: coefficients first, then one scan along time.
 
-This is the backend for the CPU, for code under ``torch.compile`` and for gradients: all of it is differentiable, with the
+This is the backend for the CPU, for code under ``torch.compile`` and for gradients: all of it is differentiable, with
+the
 scan as the only operation that torch doesn't know.
 """
 
@@ -53,7 +54,7 @@ def _coefficients(given: Steps) -> tuple[Tensor, Tensor, Tensor | None]:
         return data, torch.ones_like(data), None
     gamma: Tensor | float = given.numbers.gamma if given.gammas is None else given.gammas
     lam: Tensor | float = given.numbers.lam if given.lams is None else given.lams
-    successor = _successors(given)
+    successor, fresh = _successors(given)
     if kind == Kind.DISCOUNTED:
         u = data if successor is None else data + gamma * successor
         return u, _until_done(given, gamma), None
@@ -62,7 +63,10 @@ def _coefficients(given: Steps) -> tuple[Tensor, Tensor, Tensor | None]:
     if kind == Kind.TD_LAMBDA:
         weight = _until_done(given, gamma * (1.0 - lam), beyond=gamma)
         return data + weight * successor, _until_done(given, gamma * lam), None
-    delta = data + gamma * successor - _values(given)
+    if torch.is_grad_enabled() or kind == Kind.VTRACE or not fresh:
+        delta = data + gamma * successor - _values(given)
+    else:  # new memory costs more than arithmetic
+        delta = successor.mul_(gamma).add_(data).sub_(_values(given))
     if kind == Kind.GAE:
         return delta, _until_done(given, gamma * lam), None
     if kind == Kind.RETRACE:
@@ -89,21 +93,26 @@ def _done(given: Steps) -> Tensor | None:
     return given.terminated | given.truncated
 
 
-def _successors(given: Steps) -> Tensor | None:
-    """Value of each step's true successor, 0 after a terminal step, [T, N]; ``None`` if nothing bootstraps."""
+def _successors(given: Steps) -> tuple[Tensor | None, bool]:
+    """Value of each step's true successor, 0 after a terminal step, [T, N]; ``None`` if nothing bootstraps.
+
+    Also says whether the tensor is a new one, which may be overwritten.
+    """
     if given.kind == Kind.DISCOUNTED:  # the recurrence itself goes on where no episode was cut
-        given_at_cuts = given.next_values if given.truncated_values is None else given.truncated_values
-        if given.truncated is None or given_at_cuts is None:
-            return None
+        if given.truncated is None or given.truncated_values is None:
+            return None, False
         cut = given.truncated if given.terminated is None else given.truncated & ~given.terminated
-        return torch.where(cut, given_at_cuts, 0.0)
-    if given.next_values is not None:
-        following = given.next_values
-    else:
-        following = _following(given)
+        return torch.where(cut, given.truncated_values, 0.0), True
+    following, fresh = given.next_values, False
+    if following is None:
+        following, fresh = _following(given), True
         if given.truncated is not None and given.truncated_values is not None:
             following = torch.where(given.truncated, given.truncated_values, following)
-    return following if given.terminated is None else following.masked_fill(given.terminated, 0.0)
+    if given.terminated is None:
+        return following, fresh
+    if fresh and not torch.is_grad_enabled():
+        return following.masked_fill_(given.terminated, 0.0), True
+    return following.masked_fill(given.terminated, 0.0), True
 
 
 def _following(given: Steps) -> Tensor:

@@ -99,7 +99,9 @@ class Steps:
         if isinstance(rows, list):
             rows = torch.stack(rows) if rows else self.data
         found = rows.T if self.wanted.time_dim else rows
-        return found.to(self.layout.result) if found.requires_grad else out.copy_(found)
+        if found.requires_grad or (found.dtype == out.dtype and found.stride() == out.stride() and found.numel()):
+            return found.to(self.layout.result)
+        return out.copy_(found)
 
 
 def steps_of(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> Steps:

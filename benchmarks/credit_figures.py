@@ -1,0 +1,146 @@
+"""Writes the figures of ``benchmarks/results/credit*.json`` into docs/credit.md, with a plot as SVG.
+
+Run ``python benchmarks/credit_figures.py`` after a measurement; ``--check`` only says whether the page is up to date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from keygrasp.files import read_json, write_text
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "credit.md"
+PLOT = ROOT / "docs" / "images" / "credit.svg"
+BLOCK = re.compile(r"(<!-- figures:begin -->\n).*?(<!-- figures:end -->)", re.DOTALL)
+OURS = "keygrasp"
+
+Json = dict[str, Any]
+
+
+def source(path: Path, data: Json) -> str:
+    """Where figures come from, in one line."""
+    origin = data["provenance"]
+    machine = origin["machine"]
+    where = machine["gpu"] or f"{machine['processor']}, {machine['cores']} cores"
+    link = f"[{path.name}](../benchmarks/results/{path.name})"
+    return f"<sub>{link}: `{origin['command']}`, {origin['date'][:10]}, {where}.</sub>"
+
+
+def gpu_table(data: Json) -> list[str]:
+    """Device time and share of the floor of each function at each shape, time-major, without truncation."""
+    rows = [r for r in data["rows"] if r["who"] == OURS and "error" not in r and not r["truncation"]]
+    rows = [r for r in rows if r["layout"] == "time-major"]
+    ops = list(dict.fromkeys(r["op"] for r in rows))
+    lines = ["| N×T | " + " | ".join(ops) + " |", "| --- " * (len(ops) + 1) + "|"]
+    for shape in dict.fromkeys((r["rows"], r["steps"]) for r in rows):
+        cells = []
+        for op in ops:
+            found = [r for r in rows if r["op"] == op and (r["rows"], r["steps"]) == shape]
+            floor = 1e6 * found[0]["bytes"] / data["machine"]["copy_bandwidth"] if found else 0.0
+            cells.append(f"{found[0]['device_us']:.1f} / {floor / found[0]['device_us']:.2f}" if found else "–")
+        lines.append(f"| {shape[0]}×{shape[1]} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def plot(data: Json) -> str:
+    """Bars: times faster than each other implementation at each shape in device time, geometric mean over functions."""
+    own = {_case(r): r["device_us"] for r in data["rows"] if r["who"] == OURS and "error" not in r}
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for r in data["rows"]:
+        if r["who"] != OURS and "error" not in r and _case(r) in own:
+            ratios.setdefault((f"{r['rows']}×{r['steps']}", r["who"]), []).append(r["device_us"] / own[_case(r)])
+    colours = dict(
+        zip(
+            dict.fromkeys(who for _, who in ratios),
+            ("#2a6f97", "#e07a5f", "#81b29a", "#f2cc8f", "#6d597a"),
+            strict=False,
+        )
+    )
+    lines, y = [], 30
+    for (shape, who), found in ratios.items():
+        mean = _product(found) ** (1 / len(found))
+        width = min(420.0, 60 * mean**0.5)
+        lines.append(f'<text x="100" y="{y + 11}" text-anchor="end">{shape}</text>')
+        lines.append(f'<rect x="108" y="{y}" width="{width:.1f}" height="13" fill="{colours.get(who, "#888")}"/>')
+        lines.append(f'<text x="{112 + width:.1f}" y="{y + 11}">{mean:.1f}× {who}</text>')
+        y += 18
+    title = (
+        '<text x="8" y="18">Times faster than others, device time, geometric mean over functions (root scale)</text>'
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="700" height="{y + 8}" font-family="sans-serif" font-size="12">'
+        f'<rect width="100%" height="100%" fill="white"/>{title}{"".join(lines)}</svg>\n'
+    )
+
+
+def _product(numbers: list[float]) -> float:
+    found = 1.0
+    for number in numbers:
+        found *= number
+    return found
+
+
+def _case(row: Json) -> tuple[Any, ...]:
+    return row["op"], row["rows"], row["steps"], row["truncation"], row["layout"]
+
+
+def figures() -> tuple[str, str | None]:
+    """Markdown of the page's block, and the plot if there is a GPU measurement."""
+    parts: list[str] = []
+    drawing = None
+    gpu, cpu, ppo = (RESULTS / name for name in ("credit.json", "credit-cpu.json", "credit-ppo.json"))
+    if gpu.exists():
+        data = read_json(gpu)
+        drawing = plot(data)
+        bandwidth = data["machine"]["copy_bandwidth"] / 1e12
+        parts += [
+            f"Device time in µs / share of the memory floor (fewest bytes over {bandwidth:.2f} TB/s of a copy),",
+            "time-major, float32, without truncation:", "", *gpu_table(data), "",
+            "![Times faster than others](images/credit.svg)", "", source(gpu, data), "",
+        ]  # fmt: skip
+    if cpu.exists():
+        data = read_json(cpu)
+        parts += [
+            "GAE on one CPU core, process time in ms:",
+            "",
+            "| N×T | implementation | ms |",
+            "| --- | --- | --- |",
+        ]
+        parts += [f"| {r['rows']}×{r['steps']} | {r['who']} | {r['ms']:.2f} |" for r in data["rows"]]
+        parts += ["", source(cpu, data), ""]
+    if ppo.exists():
+        data = read_json(ppo)
+        parts += [
+            f"PPO with {data['environments']} environments, {data['steps']} steps an iteration, on {data['device']}:",
+            "",
+        ]
+        parts += ["| Credit assignment | ms an iteration | of which credit | share |", "| --- | --- | --- | --- |"]
+        for name, r in data["results"].items():
+            parts.append(f"| {name} | {1e3 * r['iteration']:.1f} | {1e3 * r['credit']:.2f} | {r['share']:.1%} |")
+        parts += ["", source(ppo, data), ""]
+    return "\n".join(parts), drawing
+
+
+def main() -> int:
+    block, drawing = figures()
+    if not block:
+        print("benchmarks/results has no credit*.json: nothing to write")
+        return 0
+    page = PAGE.read_text(encoding="utf-8")
+    new = BLOCK.sub(lambda match: match[1] + block + match[2], page)
+    if "--check" in sys.argv:
+        print("docs/credit.md is " + ("up to date" if new == page else "out of date: run benchmarks/credit_figures.py"))
+        return int(new != page)
+    write_text(PAGE, new)
+    if drawing is not None:
+        write_text(PLOT, drawing)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
