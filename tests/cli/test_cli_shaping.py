@@ -29,6 +29,16 @@ def test_a_comparison_writes_what_it_shows(tmp_path, capsys):
     assert ElementTree.fromstring(plot.read_text()).tag.endswith("svg")  # noqa: S314 - written a line ago
 
 
+@pytest.mark.slow
+def test_training_with_shaping_logs_its_terms(tmp_path, capsys):
+    path = tmp_path / "train.json"
+    assert main(["shaping", "train", "--shaping", "rules", "--episodes", "2", "--json", str(path)]) == 0
+    assert "shaping:" in capsys.readouterr().out
+    data = json.loads(path.read_text())
+    assert data["reward_terms"]["shaping"] != 0
+    assert len(data["success"]) == len(data["moves"]) == 2
+
+
 def test_a_comparison_needs_what_it_is_compared_with(capsys):
     assert main(["shaping", "compare", "--potentials", "rules"]) == 2
     assert "none" in capsys.readouterr().err

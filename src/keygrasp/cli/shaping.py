@@ -74,15 +74,37 @@ class Compare:
     """Also write the figures to this file."""
 
 
-Command = Annotated[Certify, tyro.conf.subcommand("certify")] | Annotated[Compare, tyro.conf.subcommand("compare")]
+@dataclass(frozen=True)
+class Train:
+    """Train the refiner's network online with a shaped reward, and log each term of the reward."""
+
+    shaping: Literal["none", "rules", "llm", "learned"] = "none"
+    """Potential of the shaping term."""
+    scale: float = 1.0
+    """Factor of the shaping term."""
+    episodes: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Episodes, instead of the usual number."""
+    seed: int = 0
+    """Seed of all draws."""
+    json: console.OptionalPath = None
+    """Also write settings, terms and each episode's outcome to this file."""
+
+
+Command = (
+    Annotated[Certify, tyro.conf.subcommand("certify")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+)
 
 
 def run(argv: list[str]) -> int:
     """Run the command; returns the exit status."""
-    options: Certify | Compare = console.parse(Command, argv, command="shaping")  # type: ignore[arg-type]
+    options: Certify | Compare | Train = console.parse(Command, argv, command="shaping")  # type: ignore[arg-type]
     if options.json is not None:
         ensure_writable(options.json)
-    return _certify(options) if isinstance(options, Certify) else _compare(options)
+    if isinstance(options, Certify):
+        return _certify(options)
+    return _compare(options) if isinstance(options, Compare) else _train(options)
 
 
 def _certify(options: Certify) -> int:
@@ -164,6 +186,31 @@ def _compare(options: Compare) -> int:
             "potentials": figures,
         }
         write_json(options.json, {**data, "provenance": provenance(options.seed)})
+    return 0
+
+
+def _train(options: Train) -> int:
+    from keygrasp.refine.online import OnlineConfig, run_online
+
+    config = OnlineConfig(shaping=options.shaping, scale=options.scale, seed=options.seed)
+    if options.episodes is not None:
+        config = dataclasses.replace(config, episodes=options.episodes)
+    console.load_physics()
+    with steps.StepBar("episodes") as bar:
+        report = run_online(config, lambda done: bar.update(done, config.episodes, {}))
+    tail = max(1, config.episodes // 10)
+    out = console.output()
+    out.print(f"success {report.success.mean():.3f}, in the last {tail} episodes {report.success[-tail:].mean():.3f}")
+    for name, value in report.reward_terms.items():
+        out.print(f"reward an episode, {name}: {value:+.4f}")
+    if options.json is not None:
+        figures = {
+            "config": dataclasses.asdict(config),
+            "reward_terms": report.reward_terms,
+            "success": report.success.astype(int).tolist(),
+            "moves": report.length.astype(int).tolist(),
+        }
+        write_json(options.json, {**figures, "provenance": provenance(options.seed)})
     return 0
 
 

@@ -67,19 +67,19 @@ class OnlineConfig:
 
     shaping: Shaping = "none"
     scale: float = 1.0
-    objects: int = 3
-    episodes: int = 300
-    max_steps: int = 12
-    start_distance: tuple[float, float] = (0.02, 0.05)
-    start_turn: float = 0.8
+    objects: int = 2
+    episodes: int = 1000
+    max_steps: int = 8
+    start_distance: tuple[float, float] = (0.0, 0.03)
+    start_turn: float = 0.4
     gamma: float = 0.95
     n_step: int = 3
-    batch: int = 64
+    batch: int = 32
     capacity: int = 5000
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     target_rate: float = 0.02
-    update_every: int = 2
-    explore_episodes: int = 120
+    update_every: int = 1
+    explore_episodes: int = 300
     explore_end: float = 0.05
     seed: int = 0
     network: NetworkConfig = field(
@@ -349,11 +349,11 @@ def compare_potentials(
     return curves
 
 
-def run_online(config: OnlineConfig) -> OnlineReport:
-    """One run, on one thread."""
+def run_online(config: OnlineConfig, on_episode: Callable[[int], None] | None = None) -> OnlineReport:
+    """One run, on one thread; ``on_episode`` is told how many episodes are done."""
     torch.set_num_threads(1)
     trainer = OnlineTrainer(config)
     try:
-        return trainer.run()
+        return trainer.run(on_episode)
     finally:
         trainer.close()
