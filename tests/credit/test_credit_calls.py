@@ -134,7 +134,11 @@ def test_torch_compile_takes_gradients_and_carries():
     case["rewards"].requires_grad_()
     carry, expected = Carry(), Carry()
     torch._dynamo.reset()
-    compiled = torch.compile(lambda: call("gae", case, None, carry)[0].sum(), fullgraph=True, backend="aot_eager")
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def compiled():
+        return call("gae", case, None, carry)[0].sum()
+
     compiled().backward()
     call("gae", case, "reference", expected)
     assert_same([carry.value.detach()], [expected.value.detach()])

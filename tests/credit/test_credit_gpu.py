@@ -39,7 +39,7 @@ def test_odd_shapes_layouts_masks_and_parameters(seed):
     steps, rows = (int(torch.randint(1, 700, (), generator=generator)) for _ in range(2))
     case = make_case(
         steps, rows, device="cuda", seed=seed, time_dim=seed % 2, layout=("plain", "transposed", "strided")[seed % 3],
-        masked=seed % 4 > 1, dense=seed % 5 > 2, tensor_parameters=seed % 7 > 3, 
+        masked=seed % 4 > 1, dense=seed % 5 > 2, tensor_parameters=seed % 7 > 3,
         flags=(torch.bool, torch.uint8)[seed % 2],
     )  # fmt: skip
     for name in FUNCTIONS:

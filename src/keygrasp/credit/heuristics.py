@@ -78,7 +78,7 @@ def choose_tiling(
 
 
 def _along_time(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
-    """Time is contiguous: a warp takes a few short rows or a piece of a long one, several warps only if rows are few."""
+    """Time is contiguous: a warp takes a few short rows or part of a long one, several warps only if rows are few."""
     bt = min(_power(steps), 256 if heavy else 512)
     if bt > 128:
         if rows >= 8 * processors:
