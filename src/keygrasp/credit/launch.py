@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +21,9 @@ from keygrasp.errors import InputError
 INTERPRETED = not isinstance(kernels.scan_kernel, triton.runtime.JITFunction)
 #: Plans kept; a program that meets more shapes than this starts over.
 _MOST_PLANS = 4096
+_NOTHING = contextlib.nullcontext()
+#: Logarithms of the clips where there are no ratios.
+_NO_BOUNDS = (0.0, 0.0, 0.0)
 _plans: dict[Any, _Plan] = {}
 
 
@@ -53,7 +57,7 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[
     """
     data = inputs.data
     first = torch.empty_like(data) if data.dtype.is_floating_point else torch.empty_like(data, dtype=torch.float32)
-    key: list[Any] = [kind, wanted, first.stride()]
+    key: list[Any] = [int(kind), wanted, first.stride()]
     addresses: list[int | None] = []
     for tensor in inputs:
         if tensor is None:
@@ -79,7 +83,8 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[
         final = torch.empty(plan.layout.rows, dtype=torch.float32, device=data.device)
         results.append(final)
     if plan.launches:
-        _run(plan, inputs, tuple(addresses), (first, second, final), numbers)
+        with _on_device_of(data):
+            _run(plan, inputs, tuple(addresses), (first, second, final), numbers)
     elif final is not None:
         initial = inputs.carry if inputs.carry is not None else inputs.last_value
         if initial is None or (inputs.carry is None and kind not in (Kind.TD_LAMBDA, Kind.DISCOUNTED)):
@@ -100,13 +105,11 @@ def _run(
     if plan.sizes[3] > 1:
         shape = (2, plan.sizes[3], plan.layout.rows)
         aggregates = torch.empty(shape, dtype=torch.float32, device=inputs.data.device)
-    scalars = (  # floats throughout: a compiled launch keeps the types that it first met
-        float(numbers.gamma),
-        float(numbers.lam),
-        log_bound(numbers.rho_bar),
-        log_bound(numbers.c_bar),
-        log_bound(numbers.pg_rho_bar),
-    )
+    bounds = _NO_BOUNDS
+    if inputs.log_probs is not None:
+        bounds = (log_bound(numbers.rho_bar), log_bound(numbers.c_bar), log_bound(numbers.pg_rho_bar))
+    # Floats throughout: a compiled launch keeps the types that it first met.
+    scalars = (float(numbers.gamma), float(numbers.lam), *bounds)
     strides = plan.strides
     tensors = (tuple(inputs), strides[:-2], results, strides[-2:] * 2, aggregates, *plan.sizes, *scalars)
     if None in plan.compiled:
@@ -119,6 +122,13 @@ def _run(
     for launch, repeat in zip(plan.launches, plan.compiled, strict=True):
         if repeat is not None:
             repeat(*raw, *launch.constants)
+
+
+def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager[Any]:
+    """Launches go to the current device: make it the tensors' own, if it isn't already."""
+    if not tensor.is_cuda or tensor.get_device() == torch.cuda.current_device():
+        return _NOTHING
+    return torch.cuda.device(tensor.device)
 
 
 def _address(tensor: Tensor | None) -> int:
