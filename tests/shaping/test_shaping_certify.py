@@ -29,6 +29,11 @@ def chain(gamma="1/2"):
     return mdp_from_arrays(p, r, [False, False, True], gamma)
 
 
+def ends(state, reward=1):
+    """An outcome that ends the episode in a state."""
+    return Transition(Fraction(1), state, Fraction(reward), terminated=True)
+
+
 def test_values_by_hand():
     solution = solve(chain())
     assert solution.values == (HALF, Fraction(1), Fraction(0))
@@ -38,8 +43,7 @@ def test_values_by_hand():
 
 def test_a_difference_far_below_floats_is_seen():
     tiny = Fraction(1, 10**30)
-    rows = ((( Transition(Fraction(1), 1, 1 + tiny, True),), (Transition(Fraction(1), 1, Fraction(1), True),)), ())  # fmt: skip
-    mdp = FiniteMDP(rows, HALF)
+    mdp = FiniteMDP((((ends(1, 1 + tiny),), (ends(1),)), ()), HALF)
     assert solve(mdp).optimal[0] == frozenset({0})
     lost = certify(mdp, [0, 0], shaping=lambda m, phi, s, o: Fraction(1))
     assert not lost.preserved
@@ -65,8 +69,7 @@ def test_a_counterexample_names_state_actions_and_values():
 
 def test_losing_one_of_two_tied_actions_is_losing_a_policy():
     """The whole set is compared, not one policy."""
-    rows = ((( Transition(Fraction(1), 1, Fraction(1), True),), (Transition(Fraction(1), 2, Fraction(1), True),)), (), ())  # fmt: skip
-    mdp = FiniteMDP(rows, HALF)
+    mdp = FiniteMDP((((ends(1),), (ends(2),)), (), ()), HALF)
 
     def raw(m, phi, state, o):
         return o.reward + m.gamma * phi[o.state] - phi[state]
