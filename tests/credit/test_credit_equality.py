@@ -57,7 +57,8 @@ def test_torch_in_blocks_is_the_reference(name, case):
 
 @pytest.mark.parametrize("tiling", [
     Tiling(4, 2, 1), Tiling(8, 2, 1, 3), Tiling(4, 4, 1, 5, group=4), Tiling(32, 4, 2, group=4),
-    Tiling(8, 2, 1, group=4),
+    Tiling(8, 2, 1, group=4), Tiling(16, 2, 1, group=4, strip=True), Tiling(8, 4, 1, 3, group=4, strip=True),
+    Tiling(32, 2, 1, group=32, strip=True),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_way_to_cut_the_work_up_gives_the_same(name, tiling, monkeypatch):

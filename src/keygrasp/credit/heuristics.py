@@ -19,7 +19,9 @@ class Tiling(NamedTuple):
         warps: Warps of a program, a power of two.
         parts: Parts that the sequence is split into; 1 for a single pass.
         pipeline: Tiles in flight where a program has several.
-        group: Neighbouring steps that a thread reads at once, 1 or 4; 4 needs T to be a multiple of it.
+        group: Neighbouring steps that a thread takes. Unless ``strip``, it reads them at once: 1 or 4, and T must be a
+            multiple of it.
+        strip: Whether lanes are neighbouring rows, each thread with a strip of steps of its own.
     """
 
     steps: int
@@ -28,6 +30,7 @@ class Tiling(NamedTuple):
     parts: int = 1
     pipeline: int = 2
     group: int = 1
+    strip: bool = False
 
 
 #: Programs a multiprocessor should have before a sequence is worth splitting.
@@ -65,7 +68,7 @@ def choose_tiling(
         group = 4 if groupable and steps % 4 == 0 and tiling.steps >= 8 else 1
         tiling = tiling._replace(group=group)
     else:
-        tiling = _along_rows(steps, rows, heavy, processors)
+        tiling = _along_rows(steps, rows, heavy)
     if actions > 1:  # each element brings as many values again
         shorter = max(8, tiling.steps // _power(actions))
         tiling = tiling._replace(steps=min(tiling.steps, shorter))
@@ -91,13 +94,12 @@ def _along_time(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
     return Tiling(bt, bn, max(1, bt * bn // 256))
 
 
-def _along_rows(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
-    """Neighbouring rows are neighbours in memory: a tile is at least 32 bytes wide and as long as registers allow."""
+def _along_rows(steps: int, rows: int, heavy: bool) -> Tiling:
+    """Neighbouring rows are neighbours in memory: 32 of them to a warp, and up to 8 strips of steps to a tile."""
     bn = min(32, _power(rows))
-    while bn > 8 and -(-rows // bn) < processors:
-        bn //= 2
-    bt = min(_power(steps), max(1, (1024 if heavy else 2048) // bn))
-    return Tiling(bt, bn, max(1, min(8, bt * bn // 256)))
+    group = min(_power(steps), 8 if heavy else 16)
+    strips = min(8 * 32 // bn, _power(steps) // group)
+    return Tiling(group * strips, bn, max(1, bn * strips // 32), group=group, strip=True)
 
 
 def _power(number: int) -> int:

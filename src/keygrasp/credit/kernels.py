@@ -47,10 +47,10 @@ from keygrasp.credit.tiles import (
     load_tile,
     moved,
     own_factor,
-    previous,
     solve_tile,
     then,
     tile_end,
+    time_and_row,
 )
 
 #: What a launch does: everything at once, or the two halves of a split over the sequence.
@@ -81,20 +81,25 @@ def _coefficients(
 def _tile(
     P, S, OUT, OUT_S, s0, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c, log_pg,
     KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, ACTIONS: tl.constexpr,
-    ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, WIDE: tl.constexpr,
+    ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, STRIP: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Process one tile from position ``s0``; returns the state after it and, for REDUCE, the composed (u, v)."""
     m = tl.arange(0, BT)[:, None]
     g = tl.arange(0, BT // GROUP)[:, None]  # groups, and where each starts in time
     if WIDE:
         m, g = m.to(tl.int64), g.to(tl.int64)
+    if STRIP:
+        i = (m % (BT // GROUP)) * GROUP + m // (BT // GROUP)
+        live = (s0 + i < end) & row_ok
+    else:  # the whole group: T is a multiple of GROUP
+        i = m
+        live = (s0 + (m // GROUP) * GROUP < end) & row_ok
     if FORWARD:
-        i, t0, dt, dg, back = m, tl.cast(s0, tl.int64), m, GROUP * g, -1
+        t0, dt, dg, back = tl.cast(s0, tl.int64), i, GROUP * g, -1
+    elif STRIP:
+        t0, dt, dg, back = tl.cast(steps - 1 - s0, tl.int64), -i, -GROUP * g, 1
     else:  # positions count backward in time; within a group, memory order stays forward
-        i = (m // GROUP) * GROUP + (GROUP - 1 - m % GROUP)
         t0, dt, dg, back = tl.cast(steps - GROUP - s0, tl.int64), m % GROUP - (m // GROUP) * GROUP, -GROUP * g, GROUP
-    s = s0 + i
-    live = (s0 + (m // GROUP) * GROUP < end) & row_ok  # the whole group: T is a multiple of GROUP
     counts = live
     if P[MASK] is not None:
         counts = live & load_flag(P, S, MASK, t0, n0, dt, dn, live)
@@ -118,7 +123,7 @@ def _tile(
             successor = tl.zeros_like(data)
         elif P[NEXT_VALUES] is None:
             successor, nearest = following(
-                P, S, value, s0, end, s, i, g, t0, n0, dt, dg, dn, live, row_ok, counts, nearest, GROUP
+                P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP, STRIP
             )  # fmt: skip
         elif ACTIONS > 0:
             successor = expectation(P, S, t0, n0, dt, dn, live, ACTIONS, ACTION_BLOCK)
@@ -135,44 +140,46 @@ def _tile(
     u = tl.where(counts, u, 0.0)
     v = tl.where(counts, v, 1.0)
     if (KIND == RETRACE) or (KIND == TRACES):
+        start = s0 + GROUP * g
+        keep = (start > 0) & (start < end) & row_ok
+        edge = own_factor(P, S, t0 + back, n0, dg, dn, keep, gamma, lam, log_c, KIND)
+        own = edge
         if GROUP > 1:
-            start = s0 + GROUP * g
-            keep = (start > 0) & (start < end) & row_ok
-            edge = own_factor(P, S, t0 + back, n0, dg, dn, keep, gamma, lam, log_c, KIND)
-            entry = moved(own_factor(P, S, t0, n0, dt, dn, live, gamma, lam, log_c, KIND), edge, FORWARD)
-        else:
-            entry = own_factor(P, S, t0 + back, n0, dt, dn, live & (s > 0), gamma, lam, log_c, KIND)
+            own = own_factor(P, S, t0, n0, dt, dn, live, gamma, lam, log_c, KIND)
+        entry = moved(own, edge, FORWARD, GROUP, STRIP)
         v = tl.where(live, v * entry, 1.0)
         v = tl.where(live & (entry == 0), 0.0, v)
 
-    state, received, end_u, end_v, end_x = solve_tile(u, v, x, i, g, FORWARD, GROUP)
+    state, received, end_u, end_v, end_x = solve_tile(u, v, x, g, FORWARD, GROUP, STRIP)
     if STAGE == REDUCE:
         au, av = then(au, av, end_u, end_v)
     else:
         first = state
         if (KIND == VTRACE) or (KIND == RETRACE):
             first = value + state
-        _store(OUT[0], OUT_S[0], OUT_S[1], t0, n0, dt, dn, live, tl.where(counts, first, 0.0))
+        _store(OUT[0], S, OUT_S, t0, n0, dt, dn, live, tl.where(counts, first, 0.0))
         if OUT[1] is not None:
             if KIND == GAE:
                 second = value + state
             elif KIND == RETRACE:
                 second = tl.exp(tl.minimum(log_ratio, log_pg)) * state
             else:
-                if GROUP == 1:
-                    received = previous(state, x, i)
                 factor = tl.where(terminated | truncated, 0.0, discount)
                 onward = apply(discount * successor, factor, received)
                 second = tl.exp(tl.minimum(log_ratio, log_pg)) * (data + onward - value)
-            _store(OUT[1], OUT_S[2], OUT_S[3], t0, n0, dt, dn, live, tl.where(counts, second, 0.0))
+            _store(OUT[1], S, OUT_S, t0, n0, dt, dn, live, tl.where(counts, second, 0.0))
         x = end_x
     return x, au, av, nearest
 
 
 @triton.jit
-def _store(pointer, time_stride, row_stride, t0, n0, dt, dn, keep, found):
-    place = pointer + t0 * time_stride + n0 * row_stride
-    tl.store(place + (dt * time_stride + dn * row_stride), found, mask=keep)
+def _store(pointer, S, OUT_S, t0, n0, dt, dn, keep, found):
+    if OUT_S[0] is None:
+        time, row = time_and_row(S, DATA)
+    else:
+        time, row = OUT_S[0], OUT_S[1]
+    place = pointer + (t0 * time + n0 * row)
+    tl.store(place + (dt * time + dn * row), found, mask=keep)
 
 
 @triton.jit
@@ -206,31 +213,35 @@ def _fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK: tl.const
     return tl.where(v == 0, u, u + v * x)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["one"])
 def scan_kernel(
-    P, S, OUT, OUT_S, aggregates, steps, rows, part_steps, parts, gamma, lam, log_rho, log_c, log_pg,
+    P, S, OUT, OUT_S, aggregates, steps, rows, part_steps, parts, one, gamma, lam, log_rho, log_c, log_pg,
     KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, SINGLE: tl.constexpr,
     ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
-    GROUP: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr, WIDE: tl.constexpr,
+    GROUP: tl.constexpr, STRIP: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Solve one recurrence for ``BN`` rows (grid axis 0) and one part of the steps (grid axis 1).
 
     Args:
         P: Pointers of the inputs in the order of ``Inputs``, ``None`` where absent.
-        S: Their strides: time and row of each, then those over actions.
+        S: Their strides: time and row of each, ``None`` where they are those of the data; then those over actions.
         OUT: Pointers of the first result, the second and the final carry; ``None`` where not wanted.
-        OUT_S: Strides of the first two results: time and row of each.
+        OUT_S: Strides of the first two results, time and row; likewise.
         aggregates: [2, parts, rows]: (u, v) of each part; written by REDUCE, read by APPLY.
         steps, rows: T and N.
         part_steps: Steps of a part, a multiple of ``BT`` unless there is one part.
         parts: Number of parts.
+        one: 1, which the compiler doesn't know. Where it sees that rows are neighbours, it gives a thread several of
+            them and spreads the steps over the lanes, so that the scan along time needs hundreds of shuffles.
         gamma, lam, log_rho, log_c, log_pg: Scalar parameters; clips of ratios as logarithms.
         KIND, FORWARD: The recurrence and its direction.
         STAGE: WHOLE, REDUCE or APPLY.
         SINGLE: Whether a part is a single tile.
         ACTIONS, ACTION_BLOCK: Actions of the successors (0: none) and how many are read at once.
         BT, BN: Size of a tile, powers of two.
-        GROUP: 4 where four neighbouring steps are read at once (time contiguous, T a multiple of 4), else 1.
+        GROUP: Neighbouring steps that a thread takes. Where they are neighbours in memory, they are read at once: 4 if T
+            is a multiple of 4, else 1.
+        STRIP: Whether rows, not steps, are neighbours in memory.
         PART_BLOCK: Power of two that is at least ``parts``.
         PIPELINE: Tiles in flight.
         WIDE: Whether offsets within a tile need 64 bits.
@@ -238,6 +249,8 @@ def scan_kernel(
     n0 = tl.program_id(0).to(tl.int64) * BN
     part = tl.program_id(1)
     dn = tl.arange(0, BN)[None, :]
+    if STRIP:
+        dn = dn * one
     if WIDE:
         dn = dn.to(tl.int64)
     row_ok = n0 + dn < rows
@@ -256,14 +269,14 @@ def scan_kernel(
     if SINGLE:
         x, au, av, nearest = _tile(
             P, S, OUT, OUT_S, begin, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c, log_pg,
-            KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, WIDE,
+            KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, STRIP, WIDE,
         )  # fmt: skip
     else:
         for s0 in tl.range(begin, end, BT, num_stages=PIPELINE):
             x, au, av, nearest = _tile(
                 P, S, OUT, OUT_S, s0, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c,
                 log_pg,
-                KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, WIDE,
+                KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, STRIP, WIDE,
             )  # fmt: skip
     row = n0 + tl.arange(0, BN)
     if STAGE == REDUCE:

@@ -40,7 +40,7 @@ class _Plan:
     """Everything about a call that doesn't depend on the data."""
 
     layout: Layout
-    strides: tuple[int, ...]
+    strides: tuple[int | None, ...]  # as the kernel takes them, the results' last
     launches: tuple[_Launch, ...]
     sizes: tuple[int, int, int, int]  # steps, rows, steps of a part, parts
     compiled: list[Callable[..., None] | None]
@@ -111,14 +111,14 @@ def _run(
     # Floats throughout: a compiled launch keeps the types that it first met.
     scalars = (float(numbers.gamma), float(numbers.lam), *bounds)
     strides = plan.strides
-    tensors = (tuple(inputs), strides[:-2], results, strides[-2:] * 2, aggregates, *plan.sizes, *scalars)
+    tensors = (tuple(inputs), strides[:-2], results, strides[-2:], aggregates, *plan.sizes, 1, *scalars)
     if None in plan.compiled:
         for index, launch in enumerate(plan.launches):
             plan.compiled[index] = _first_run(launch, tensors)
         return
     # Addresses in place of tensors spare the launcher a question to the driver for each.
     written = tuple(None if result is None else result.data_ptr() for result in results)
-    raw = (addresses, strides[:-2], written, strides[-2:] * 2, _address(aggregates), *plan.sizes, *scalars)
+    raw = (addresses, strides[:-2], written, strides[-2:], _address(aggregates), *plan.sizes, 1, *scalars)
     for launch, repeat in zip(plan.launches, plan.compiled, strict=True):
         if repeat is not None:
             repeat(*raw, *launch.constants)
@@ -156,41 +156,49 @@ def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted, first: Tensor) -> _Pl
             f"the triton backend needs CUDA tensors, but the inputs are on {inputs.data.device}",
             "Choose backend='torch', or set TRITON_INTERPRET=1 before the first use to interpret the kernels",
         )
-    time, row = wanted.time_dim, 1 - wanted.time_dim
-    strides: list[int] = []
-    for tensor in inputs:
-        if tensor is None:
-            strides += (1, 1)
-        elif tensor.dim() == 1:
-            strides += (1, tensor.stride(0))
-        else:
-            strides += (tensor.stride(time), tensor.stride(row))
-    for tensor in (inputs.next_values, inputs.next_probs):
-        strides.append(tensor.stride(2) if tensor is not None and tensor.dim() == 3 else 1)
-    largest = max(map(abs, strides))
-    strides += (first.stride(time), first.stride(row))
+    strides = _strides(inputs, wanted, first)
     if layout.steps == 0 or layout.rows == 0:
-        return _Plan(layout, tuple(strides), (), (layout.steps, layout.rows, 0, 1), [])
+        return _Plan(layout, strides, (), (layout.steps, layout.rows, 0, 1), [])
     splittable = inputs.mask is None or inputs.values is None or inputs.next_values is not None
     tiling = choose_tiling(
         kind,
         layout.steps,
         layout.rows,
-        time_contiguous=inputs.data.stride(time) <= inputs.data.stride(row),
+        time_contiguous=strides[0] <= strides[1],
         actions=layout.actions,
         splittable=splittable,
-        groupable=splittable and inputs.data.stride(time) == 1,
+        groupable=splittable and strides[0] == 1,
         processors=_processors(inputs.data),
     )
-    return _plan_of(kind, layout, tuple(strides), tiling, largest)
+    return _plan_of(kind, layout, strides, tiling)
 
 
-def _plan_of(kind: Kind, layout: Layout, strides: tuple[int, ...], tiling: Tiling, largest: int) -> _Plan:
+def _strides(inputs: Inputs, wanted: Wanted, first: Tensor) -> tuple[int | None, ...]:
+    """Strides over time and rows of each input, those over actions, and those of the results; as the kernel takes them."""
+    time, row = wanted.time_dim, 1 - wanted.time_dim
+    own = (inputs.data.stride(time), inputs.data.stride(row))
+    found: list[int | None] = [*own]
+    for tensor in (*inputs[1:], first):
+        if tensor is None:
+            found += (None, None)
+        elif tensor.dim() == 1:
+            found += (1, tensor.stride(0))
+        else:
+            pair = (tensor.stride(time), tensor.stride(row))
+            found += (None, None) if pair == own and tensor.dim() == 2 else pair
+    actions = [
+        tensor.stride(2) if tensor is not None and tensor.dim() == 3 else 1
+        for tensor in (inputs.next_values, inputs.next_probs)
+    ]
+    return (*found[:-2], *actions, *found[-2:])
+
+
+def _plan_of(kind: Kind, layout: Layout, strides: tuple[int | None, ...], tiling: Tiling) -> _Plan:
     bt, bn = tiling.steps, tiling.rows
     tiles = -(-layout.steps // bt)
     part_tiles = -(-tiles // tiling.parts)
     parts = -(-tiles // part_tiles)
-    wide = (bt + bn + layout.actions) * max(largest, *map(abs, strides[-2:])) >= 2**31
+    wide = (bt + bn + layout.actions) * max(abs(stride) for stride in strides if stride is not None) >= 2**31
     action_block = min(triton.next_power_of_2(layout.actions), 16) if layout.actions else 1
 
     def launch(stage: int) -> _Launch:
@@ -204,6 +212,7 @@ def _plan_of(kind: Kind, layout: Layout, strides: tuple[int, ...], tiling: Tilin
             bt,
             bn,
             tiling.group,
+            int(tiling.strip),
             triton.next_power_of_2(parts),
             tiling.pipeline,
             int(wide),

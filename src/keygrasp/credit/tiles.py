@@ -36,10 +36,21 @@ def latest_known(value1, known1, value2, known2):
 
 
 @triton.jit
+def time_and_row(S, FIELD: tl.constexpr):
+    """Strides of an input; where they are those of the data, they are ``None``, and offsets are computed once."""
+    if S[2 * FIELD] is None:
+        time, row = S[2 * DATA], S[2 * DATA + 1]
+    else:
+        time, row = S[2 * FIELD], S[2 * FIELD + 1]
+    return time, row
+
+
+@triton.jit
 def load_tile(P, S, FIELD: tl.constexpr, t0, n0, dt, dn, keep):
     """A tile of an input; 0 where not ``keep``. Offsets within the tile are small, the tile's place is 64-bit."""
-    place = P[FIELD] + t0 * S[2 * FIELD] + n0 * S[2 * FIELD + 1]
-    return tl.load(place + (dt * S[2 * FIELD] + dn * S[2 * FIELD + 1]), mask=keep, other=0)
+    time, row = time_and_row(S, FIELD)
+    place = P[FIELD] + (t0 * time + n0 * row)
+    return tl.load(place + (dt * time + dn * row), mask=keep, other=0)
 
 
 @triton.jit
@@ -102,10 +113,10 @@ def expectation(P, S, t0, n0, dt, dn, keep, ACTIONS: tl.constexpr, ACTION_BLOCK:
     total = tl.zeros(keep.shape, tl.float32)
     for first in tl.static_range(0, ACTIONS, ACTION_BLOCK):
         inside = keep[:, :, None] & (first + action < ACTIONS)
-        q_place = P[NEXT_VALUES] + t0 * S[2 * NEXT_VALUES] + n0 * S[2 * NEXT_VALUES + 1]
+        q_place = P[NEXT_VALUES] + (t0 * S[2 * NEXT_VALUES] + n0 * S[2 * NEXT_VALUES + 1])
         q_offset = (dt * S[2 * NEXT_VALUES] + dn * S[2 * NEXT_VALUES + 1])[:, :, None]
         q = tl.load(q_place + (q_offset + (first + action) * S[ACTION_STRIDES]), mask=inside, other=0)
-        p_place = P[NEXT_PROBS] + t0 * S[2 * NEXT_PROBS] + n0 * S[2 * NEXT_PROBS + 1]
+        p_place = P[NEXT_PROBS] + (t0 * S[2 * NEXT_PROBS] + n0 * S[2 * NEXT_PROBS + 1])
         p_offset = (dt * S[2 * NEXT_PROBS] + dn * S[2 * NEXT_PROBS + 1])[:, :, None]
         p = tl.load(p_place + (p_offset + (first + action) * S[ACTION_STRIDES + 1]), mask=inside, other=0)
         total += tl.sum(q.to(tl.float32) * p.to(tl.float32), axis=2)
@@ -134,14 +145,43 @@ def join_groups(x0, x1, x2, x3):
     return tl.reshape(tl.permute(both, (0, 2, 3, 1)), [x0.shape[0] * 4, x0.shape[1]])
 
 
+# Where rows are neighbours in memory, a warp's lanes take neighbouring rows and each thread a strip of GROUP steps: index
+# m = G j + g is step j of strip g, so that j runs over the registers of a thread and g over warps.
+
+
 @triton.jit
-def moved(x, edge, FORWARD: tl.constexpr):
+def strips(x, GROUP: tl.constexpr):
+    """[GROUP * G, BN] to [GROUP, G, BN], without moving anything."""
+    return tl.reshape(x, [GROUP, x.shape[0] // GROUP, x.shape[1]])
+
+
+@triton.jit
+def whole(x):
+    """The opposite of ``strips``."""
+    return tl.reshape(x, [x.shape[0] * x.shape[1], x.shape[2]])
+
+
+@triton.jit
+def last_two(value1, before1, known1, value2, before2, known2):
+    """The last value of a sequence, the one before it, and whether there is one before it."""
+    return value2, tl.where(known2 != 0, before2, value1), known1 | known2 | 1
+
+
+@triton.jit
+def moved(x, edge, FORWARD: tl.constexpr, GROUP: tl.constexpr, STRIP: tl.constexpr):
     """Each step's predecessor in the order of the recurrence; ``edge`` [G, BN] is that of each group's first step."""
-    x0, x1, x2, x3 = split_groups(x)
-    if FORWARD:
-        found = join_groups(edge, x0, x1, x2)
+    if GROUP == 1:
+        found = edge
+    elif STRIP:
+        x = strips(x, GROUP)
+        _, before, known = tl.associative_scan((x, x, tl.zeros(x.shape, tl.int32)), 0, last_two)
+        found = whole(tl.where(known != 0, before, edge[None, :, :]))
     else:
-        found = join_groups(x1, x2, x3, edge)
+        x0, x1, x2, x3 = split_groups(x)
+        if FORWARD:
+            found = join_groups(edge, x0, x1, x2)
+        else:
+            found = join_groups(x1, x2, x3, edge)
     return found
 
 
@@ -155,7 +195,14 @@ def previous(x, before, i):
 @triton.jit
 def tile_end(x, i):
     """The last position of a tile, [BN]."""
-    return tl.sum(tl.where(i == x.shape[0] - 1, x, 0.0), axis=0)
+    return tl.sum(tl.where(i == x.shape[0] - 1, x, 0), axis=0)
+
+
+@triton.jit
+def strip_end(x):
+    """The last step of each strip, [G, BN]."""
+    j = tl.arange(0, x.shape[0])[:, None, None]
+    return tl.sum(tl.where(j == x.shape[0] - 1, x, 0), axis=0)
 
 
 @triton.jit
@@ -166,37 +213,44 @@ def apply(u, v, x):
 
 @triton.jit
 def following(
-    P, S, value, s0, end, s, i, g, t0, n0, dt, dg, dn, live, row_ok, counts, nearest, GROUP: tl.constexpr
+    P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP: tl.constexpr, STRIP: tl.constexpr
 ):  # fmt: skip
     """Value of the next step in time that isn't masked, and what the tile after this one needs for the same."""
     last = tl.zeros_like(dn).to(tl.float32)
     if P[LAST_VALUE] is not None:
         last = load_rows(P, S, LAST_VALUE, n0, dn, row_ok)
-    if P[MASK] is not None:
-        latest, known = tl.associative_scan((tl.where(counts, value, 0.0), counts.to(tl.int32)), 0, latest_known)
-        latest = tl.where(known != 0, latest, nearest[None, :])
-        found = previous(latest, nearest, i)
-        nearest = tile_end(latest, i)
-    elif GROUP > 1:
+    if P[MASK] is not None:  # groups are strips here, of one step at least
+        known = strips(counts.to(tl.int32), GROUP)
+        latest, known = tl.associative_scan((strips(tl.where(counts, value, 0.0), GROUP), known), 0, latest_known)
+        ends, ends_known = tl.associative_scan((strip_end(latest), strip_end(known)), 0, latest_known)
+        ends = tl.where(ends_known != 0, ends, nearest[None, :])
+        before = previous(ends, nearest, g)
+        found = moved(whole(tl.where(known != 0, latest, before[None, :, :])), before, False, GROUP, STRIP)
+        nearest = tile_end(ends, g)
+    else:
         start = s0 + GROUP * g
         keep = (start > 0) & (start < end) & row_ok
-        edge = load_tile(P, S, VALUES, t0 + GROUP, n0, dg, dn, keep).to(tl.float32)
-        found = moved(value, tl.where(start == 0, last, edge), False)
-    else:
-        found = load_tile(P, S, VALUES, t0 + 1, n0, dt, dn, live & (s > 0)).to(tl.float32)
-        found = tl.where(s == 0, last, found)
+        edge = load_tile(P, S, VALUES, t0 + back, n0, dg, dn, keep).to(tl.float32)
+        found = moved(value, tl.where(start == 0, last, edge), False, GROUP, STRIP)
     return found, nearest
 
 
 @triton.jit
-def solve_tile(u, v, x, i, g, FORWARD: tl.constexpr, GROUP: tl.constexpr):
+def solve_tile(u, v, x, g, FORWARD: tl.constexpr, GROUP: tl.constexpr, STRIP: tl.constexpr):
     """The scan within a tile, without (u, v) or with the state ``x`` before it.
 
     Returns:
         The state of each step, the state that each step receives, the composed (u, v) of the whole tile and its end
         state.
     """
-    if GROUP > 1:
+    if GROUP > 1 and STRIP:
+        u, v = tl.associative_scan((strips(u, GROUP), strips(v, GROUP)), 0, then)
+        cu, cv = tl.associative_scan((strip_end(u), strip_end(v)), 0, then)
+        ends = apply(cu, cv, x[None, :])
+        before = previous(ends, x, g)
+        state = whole(apply(u, v, before[None, :, :]))
+        received = moved(state, before, FORWARD, GROUP, STRIP)
+    elif GROUP > 1:
         if FORWARD:
             a0, a1, a2, a3 = split_groups(u)
             b0, b1, b2, b3 = split_groups(v)
@@ -218,10 +272,9 @@ def solve_tile(u, v, x, i, g, FORWARD: tl.constexpr, GROUP: tl.constexpr):
         else:
             state = join_groups(apply(a3, b3, y2), y2, y1, y0)
             received = join_groups(y2, y1, y0, before)
-        end_u, end_v, end = tile_end(cu, g), tile_end(cv, g), tile_end(ends, g)
     else:
-        u, v = tl.associative_scan((u, v), 0, then)
-        state = apply(u, v, x[None, :])
-        received = state
-        end_u, end_v, end = tile_end(u, i), tile_end(v, i), tile_end(state, i)
-    return state, received, end_u, end_v, end
+        cu, cv = tl.associative_scan((u, v), 0, then)
+        ends = apply(cu, cv, x[None, :])
+        state = ends
+        received = previous(state, x, g)
+    return state, received, tile_end(cu, g), tile_end(cv, g), tile_end(ends, g)
