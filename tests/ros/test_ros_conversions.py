@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from keygrasp_interfaces.msg import GraspPlan as PlanMessage
 from keygrasp_ros import conversions as convert
-from keygrasp_ros.scene_conversions import keypoint_messages, keypoints_of, scene_message, scene_of
+from keygrasp_ros.scene_conversions import keypoints_message, keypoints_of, scene_message, scene_of
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Header
 
@@ -196,8 +196,10 @@ def test_damaged_scenes_are_refused(perceived):
         lambda s: setattr(s.height_map, "rows", 2**31),
         lambda s: s.height_map.heights.__setitem__(0, math.nan),
         lambda s: setattr(s.table, "normal", np.zeros(3)),
-        lambda s: setattr(s.objects[0].keypoints[0], "kind", 9),
-        lambda s: setattr(s.objects[0].keypoints[0], "position", np.full(3, np.nan, np.float32)),
+        lambda s: s.objects[0].keypoints.kinds.__setitem__(0, 9),
+        lambda s: s.objects[0].keypoints.kinds.reverse(),
+        lambda s: s.objects[0].keypoints.positions.__setitem__(0, math.nan),
+        lambda s: s.objects[0].keypoints.contacts.pop(),
         lambda s: setattr(s.objects[0], "area", math.nan),
     ):
         scene = scene_message(perceived, HEADER)
@@ -207,6 +209,8 @@ def test_damaged_scenes_are_refused(perceived):
 
 
 def test_more_keypoints_than_rows_are_refused(perceived):
-    messages = keypoint_messages(perceived.keypoints[0])
+    message = keypoints_message(perceived.keypoints[0])
+    for name in ("kinds", "positions", "normals", "radii", "contacts"):
+        setattr(message, name, getattr(message, name) * 20)
     with pytest.raises(InputError, match="too many"):
-        keypoints_of(messages * 20)
+        keypoints_of(message)

@@ -78,7 +78,7 @@ def test_a_pick_from_image_to_lift(graph):
     assert heard[-1].header.frame_id == plan.header.frame_id == "workspace"
     assert plan.planner == "geometric"
     assert answer.record.depth.header.stamp == plan.header.stamp
-    assert answer.record.scene.objects[plan.object_index].keypoints
+    assert answer.record.scene.objects[plan.object_index].keypoints.kinds
     assert answer.picture.shape == (360, 480, 3)
     assert answer.picture.std() > 10
 

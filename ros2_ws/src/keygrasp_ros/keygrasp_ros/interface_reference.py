@@ -50,7 +50,8 @@ def interfaces(folder: Path) -> Iterator[Interface]:
     """The interfaces of a package's folder, by kind and name."""
     for kind in SECTIONS:
         for path in sorted((folder / kind).glob(f"*.{kind}")):
-            yield parse(f"{kind}/{path.stem}", path.read_text(encoding="utf-8"))
+            if path.is_file():  # an installed link to a file that was renamed since then points nowhere
+                yield parse(f"{kind}/{path.stem}", path.read_text(encoding="utf-8"))
 
 
 def parse(name: str, text: str) -> Interface:

@@ -100,7 +100,7 @@ def _object_message(segment: Segment, keypoints: Keypoints) -> msg.PerceivedObje
     thing = msg.PerceivedObject(area=float(segment.area), top=float(segment.top))
     thing.centroid = np.asarray(segment.centroid, dtype=float)
     thing.touches_border = bool(segment.touches_border)
-    thing.keypoints = keypoint_messages(keypoints)
+    thing.keypoints = keypoints_message(keypoints)
     return thing
 
 
@@ -111,48 +111,58 @@ def _segment_of(thing: msg.PerceivedObject, mask: np.ndarray) -> Segment:
     return Segment(mask, centroid, thing.area, thing.top, thing.touches_border)
 
 
-def keypoint_messages(keypoints: Keypoints) -> list[msg.Keypoint]:
+def keypoints_message(keypoints: Keypoints) -> msg.Keypoints:
     """The used rows of a keypoint set, in order.
 
     Raises:
         InputError: If a used row has a number that is not finite.
     """
-    used = np.flatnonzero(keypoints.mask)
-    numbers = (keypoints.position, keypoints.normal, keypoints.radius, keypoints.contacts)
-    if not all(np.all(np.isfinite(values[used])) for values in numbers):
-        raise InputError("keypoints that are not finite are not sent")
-    return [
-        msg.Keypoint(
-            kind=int(keypoints.kind[row]),
-            position=keypoints.position[row],
-            normal=keypoints.normal[row],
-            radius=float(keypoints.radius[row]),
-            first_contact=keypoints.contacts[row, 0],
-            second_contact=keypoints.contacts[row, 1],
-        )
-        for row in used
-    ]
+    used = keypoints.mask
+    message = msg.Keypoints(kinds=array.array("B", keypoints.kind[used].astype(np.uint8).tobytes()))
+    for name, (rows, _) in _columns(keypoints).items():
+        if not np.all(np.isfinite(rows[used])):
+            raise InputError("keypoints that are not finite are not sent")
+        setattr(message, name, array.array("f", rows[used].astype(np.float32).tobytes()))
+    return message
 
 
-def keypoints_of(messages: list[msg.Keypoint]) -> Keypoints:
-    """The fixed-size set of keypoint messages.
+def keypoints_of(message: msg.Keypoints) -> Keypoints:
+    """The fixed-size set of a message.
 
     Raises:
-        InputError: If a kind is unknown or has more points than the set has rows, or a number is not finite.
+        InputError: If a kind is unknown or has more points than the set has rows, arrays have different lengths, or a
+            number is not finite.
     """
-    position, normal = np.zeros((TOTAL_ROWS, 3), np.float32), np.zeros((TOTAL_ROWS, 2), np.float32)
-    radius, contacts = np.zeros(TOTAL_ROWS, np.float32), np.zeros((TOTAL_ROWS, 2, 2), np.float32)
-    kinds = np.concatenate([np.full(ROWS[kind], int(kind), np.int8) for kind in KeypointKind])
-    mask = np.zeros(TOTAL_ROWS, bool)
-    next_row = {int(kind): int(np.flatnonzero(kinds == int(kind))[0]) for kind in KeypointKind}
-    for message in messages:
-        row = next_row.get(message.kind, TOTAL_ROWS)
-        if row >= TOTAL_ROWS or kinds[row] != message.kind:
-            raise InputError(f"keypoints: kind {message.kind} is unknown or has too many points", "See Keypoint.msg")
-        next_row[message.kind] = row + 1
-        position[row], normal[row], radius[row] = message.position, message.normal, message.radius
-        contacts[row] = message.first_contact, message.second_contact
-        mask[row] = True
-    if not all(np.all(np.isfinite(values)) for values in (position, normal, radius, contacts)):
-        raise InputError("keypoints: a number is not finite", "Send what the extractor sent")
-    return Keypoints(position, normal, radius, contacts, kinds, mask)
+    kinds = np.asarray(message.kinds, dtype=np.uint8)
+    kind = np.concatenate([np.full(count, int(kind), np.int8) for kind, count in ROWS.items()])
+    used = np.concatenate([np.flatnonzero(kind == number)[: np.sum(kinds == number)] for number in KeypointKind])
+    if len(used) != len(kinds) or np.any(kind[used] != kinds):
+        raise InputError("keypoints: a kind is unknown, out of order or has too many points", "See Keypoints.msg")
+    result = Keypoints(
+        position=np.zeros((TOTAL_ROWS, 3), np.float32),
+        normal=np.zeros((TOTAL_ROWS, 2), np.float32),
+        radius=np.zeros(TOTAL_ROWS, np.float32),
+        contacts=np.zeros((TOTAL_ROWS, 2, 2), np.float32),
+        kind=kind,
+        mask=np.zeros(TOTAL_ROWS, bool),
+    )
+    result.mask[used] = True
+    for name, (rows, numbers) in _columns(result).items():
+        values = np.asarray(getattr(message, name), dtype=np.float32)
+        if values.size != len(used) * numbers:
+            raise InputError(f"keypoints: {name} has {values.size} numbers, not {numbers} for each of {len(used)}")
+        if not np.all(np.isfinite(values)):
+            raise InputError("keypoints: a number is not finite", "Send what the extractor sent")
+        rows[used] = values.reshape(len(used), *rows.shape[1:])
+    return result
+
+
+def _columns(keypoints: Keypoints) -> dict[str, tuple[np.ndarray, int]]:
+    """Arrays of a keypoint set by the field that carries them, with how many numbers a keypoint has in each."""
+    arrays = {
+        "positions": keypoints.position,
+        "normals": keypoints.normal,
+        "radii": keypoints.radius,
+        "contacts": keypoints.contacts,
+    }
+    return {name: (rows, rows[0].size) for name, rows in arrays.items()}
