@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from credit_workloads import Workload, make_inputs
+from torch import Tensor
 
 #: Inputs are rotated until together they exceed this, so that they come from memory and not from the L2 cache.
 BEYOND_CACHE = 160e6
+
+
+def rotated(build: Callable[[Workload, dict[str, Tensor]], Any], work: Workload) -> list[Callable[[], Any]]:
+    """The call on as many sets of inputs as it takes to exceed the cache; none where ``build`` has no such function."""
+    sets = max(1, min(12, math.ceil(BEYOND_CACHE / work.bytes)))
+    calls = (build(work, make_inputs(work, "cuda", seed)) for seed in range(sets))
+    return [call for call in calls if call is not None]
 
 
 def device_us(calls: Sequence[Callable[[], Any]], seconds: float = 0.02, repeats: int = 5) -> float:

@@ -9,23 +9,18 @@ tiling's result is checked against that of the heuristics.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import functools
+import itertools
 import math
-import multiprocessing
-import os
 import random
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from credit_timing import device_us
-from credit_workloads import ACTIONS, LAYOUTS, OPS, SHAPES, Workload, make_inputs, our_call
+from credit_compile import compile_ahead, forced
+from credit_timing import device_us, rotated
+from credit_workloads import ACTIONS, LAYOUTS, OPS, SHAPES, Workload, our_call
 
-from keygrasp.credit import launch
 from keygrasp.credit.heuristics import Tiling, choose_tiling
 from keygrasp.credit.problem import Kind
 from keygrasp.files import write_json
@@ -41,36 +36,33 @@ KINDS = dict(
 
 
 def candidates(work: Workload, chosen: Tiling) -> Iterator[Tiling]:
-    """Tilings that make sense for a workload."""
+    """Tilings that make sense for a workload: of each size, whole or split as the heuristics do and half as often."""
+    found = _strips(work) if work.layout == "time-major" else _along_time(work)
+    for tiling in found:
+        tiles, programs = -(-work.steps // tiling.steps), -(-work.rows // tiling.rows)
+        wanted = {chosen.parts, chosen.parts // 2, chosen.parts // 4} if chosen.parts > 1 else {1, 264 // programs}
+        for parts in {min(number, tiles) for number in wanted if number > 0}:
+            if parts * programs < 32 and tiles > 32:
+                continue  # hopelessly serial
+            for pipeline in (1, 2, 3) if tiles > parts else (1,):
+                yield tiling._replace(parts=parts, pipeline=pipeline)
+
+
+def _strips(work: Workload) -> Iterator[Tiling]:
     longest = 1 << (work.steps - 1).bit_length()
-    for bn in (1, 2, 4, 8, 16, 32) if work.layout == "batch-major" else (4, 8, 16, 32, 64, 128):
-        for elements in (256, 512, 1024, 2048, 4096):
-            bt = elements // bn
-            if not 1 <= bt <= longest or bn > 2 * work.rows:
-                continue
-            tiles, programs = -(-work.steps // bt), -(-work.rows // bn)
-            splits = {1} | {
-                p for p in (chosen.parts, 264 // programs, 528 // programs, 1056 // programs) if 1 < p <= tiles
-            }
-            for per_thread in (4, 8, 16):
-                warps = elements // (32 * per_thread)
-                for parts in splits if 1 <= warps <= 16 else ():
-                    if parts == 1 and programs < 32 and tiles > 64:
-                        continue  # hopelessly serial
-                    yield from (Tiling(bt, bn, warps, parts, p) for p in ((1, 2, 3) if tiles > parts else (1,)))
+    for bn, group, strips in itertools.product((16, 32, 64), (2, 4, 8, 16, 32), (1, 2, 4, 8, 16, 32)):
+        warps = bn * strips // 32
+        if group * strips <= longest and 1 <= warps <= 16 and bn < 2 * work.rows and bn <= 32 * warps:
+            yield Tiling(group * strips, bn, warps, group=group, strip=True)
 
 
-@contextlib.contextmanager
-def forced(tiling: Tiling) -> Iterator[None]:
-    """Use one tiling for every call."""
-    original = launch.choose_tiling
-    launch._plans.clear()
-    launch.choose_tiling = lambda *_, **__: tiling
-    try:
-        yield
-    finally:
-        launch.choose_tiling = original
-        launch._plans.clear()
+def _along_time(work: Workload) -> Iterator[Tiling]:
+    longest = 1 << (work.steps - 1).bit_length()
+    for bn, elements, per_thread in itertools.product((1, 2, 4, 8, 16, 32), (256, 512, 1024, 2048, 4096), (4, 8, 16)):
+        bt, warps = elements // bn, elements // (32 * per_thread)
+        if 1 <= bt <= longest and 1 <= warps <= 16 and bn <= 2 * work.rows:
+            for group in (1, 4) if work.steps % 4 == 0 and bt >= 4 else (1,):
+                yield Tiling(bt, bn, warps, group=group)
 
 
 def heuristic_choice(work: Workload) -> Tiling:
@@ -79,28 +71,16 @@ def heuristic_choice(work: Workload) -> Tiling:
     return choose_tiling(KINDS[work.op], steps, rows, time_contiguous=work.layout == "batch-major", actions=actions)
 
 
-@functools.lru_cache(maxsize=1)
-def cached_call(work: Workload) -> Callable[[], Any]:
-    return our_call(work, make_inputs(work, "cuda"))
-
-
-def compile_one(job: tuple[Workload, Tiling]) -> None:
-    """Fill Triton's cache on disk, in a process of its own; failures show up again when it is timed."""
-    work, tiling = job
-    with forced(tiling), contextlib.suppress(Exception):
-        cached_call(work)()
-
-
 def tune(work: Workload, tilings: list[Tiling]) -> list[tuple[float, Tiling]]:
     """Times in µs with their tilings, the best first."""
-    call = cached_call(work)
-    expected = first_of(call())
+    calls = rotated(our_call, work)
+    expected = first_of(calls[0]())
     found: list[tuple[float, Tiling]] = []
     for tiling in tilings:
         with forced(tiling):
             try:
-                torch.testing.assert_close(first_of(call()), expected, rtol=1e-3, atol=1e-3)
-                found.append((device_us([call], seconds=0.002, repeats=3), tiling))
+                torch.testing.assert_close(first_of(calls[0]()), expected, rtol=1e-3, atol=1e-3)
+                found.append((device_us(calls, seconds=0.002, repeats=3), tiling))
             except Exception as error:  # out of shared memory, or a wrong result: say so and go on
                 print(f"  {tuple(tiling)}: {type(error).__name__} {str(error)[:80]}")
     own = [microseconds for microseconds, tiling in found if tiling == tilings[0]]
@@ -134,11 +114,7 @@ def main() -> None:
         chosen = heuristic_choice(work)
         others = sorted(set(candidates(work, chosen)) - {chosen})
         plans[work] = [chosen, *random.sample(others, min(arguments.limit, len(others)))]
-    jobs = [(work, tiling) for work, tilings in plans.items() for tiling in tilings]
-    begin = time.monotonic()
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(compile_one, jobs, chunksize=8))
-    print(f"compiled {len(jobs)} kernels in {time.monotonic() - begin:.0f} s", flush=True)
+    compile_ahead([(our_call, work, tiling) for work, tilings in plans.items() for tiling in tilings])
     results = []
     for work, tilings in plans.items():
         for microseconds, tiling in tune(work, tilings):

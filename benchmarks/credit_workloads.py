@@ -23,6 +23,8 @@ ACTIONS = 4
 GAMMA, LAM = 0.99, 0.95
 #: Share of the steps that end an episode, of each kind.
 RATE = 1 / 200
+#: What a standard normal number exceeds at that rate.
+RARE = 2.5758
 
 #: Bytes an element that must move once (float32 data, flags of one byte).
 _BYTES = {
@@ -57,8 +59,8 @@ class Workload:
         return f"{self.op} {self.rows}x{self.steps}{' truncated' if self.truncation else ''} {self.layout}"
 
 
-def make_inputs(work: Workload, device: str, seed: int = 0) -> dict[str, Tensor]:
-    """Random inputs, in memory as the workload's layout says, viewed as [T, N] or [N, T]."""
+def make_inputs(work: Workload, device: str, seed: int = 0, *, filled: bool = True) -> dict[str, Tensor]:
+    """Random inputs ([T, N] or [N, T] as the workload's layout says), or only memory for them if not ``filled``."""
     generator = torch.Generator(device).manual_seed(seed)
     shape = (work.steps, work.rows) if work.layout == "time-major" else (work.rows, work.steps)
     names = ["rewards"]
@@ -68,13 +70,17 @@ def make_inputs(work: Workload, device: str, seed: int = 0) -> dict[str, Tensor]
         names += ["log_probs", "behavior"]
     if work.truncation and work.op in ("gae", "vtrace", "td_lambda", "discounted"):
         names.append("cut")
-    found = {name: torch.randn(shape, generator=generator, device=device) for name in names}
+
+    def normal(*size: int) -> Tensor:
+        return torch.randn(size, generator=generator, device=device) if filled else torch.empty(size, device=device)
+
+    found = {name: normal(*shape) for name in names}
     if work.op == "retrace":
-        found["next_q"] = torch.randn((*shape, ACTIONS), generator=generator, device=device)
-        found["probs"] = torch.rand((*shape, ACTIONS), generator=generator, device=device)
+        found["next_q"] = normal(*shape, ACTIONS)
+        found["probs"] = normal(*shape, ACTIONS).abs_()
     for name in ("terminated", "truncated"):
-        found[name] = torch.rand(shape, generator=generator, device=device) < RATE
-    found["last"] = torch.randn(work.rows, generator=generator, device=device)
+        found[name] = normal(*shape) > RARE
+    found["last"] = normal(work.rows)
     return found
 
 

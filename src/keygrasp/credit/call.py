@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from torch import Tensor
 from keygrasp.credit.operators import Backend, run
 from keygrasp.credit.problem import Inputs, Kind, Numbers, Wanted
 from keygrasp.errors import InputError
+
+#: All that a call can want: looking one up is cheaper than making one.
+_WANTED = {flags: Wanted(*flags) for flags in itertools.product((0, 1), (False, True), (False, True))}
 
 
 @dataclass
@@ -41,8 +45,7 @@ def solve(
     """Run a call; returns the first result and, if wanted, the second."""
     if time_dim not in (0, 1, -1, -2):
         raise InputError(f"time_dim is {time_dim!r}, expected 0 for [T, N] or 1 for [N, T]")
-    wanted = Wanted(time_dim % 2, second, carry is not None)
-    results = run(kind, inputs, numbers, wanted, backend)
+    results = run(kind, inputs, numbers, _WANTED[time_dim % 2, second, carry is not None], backend)
     if carry is not None:
         carry.value = results[-1]
     return results
@@ -50,18 +53,18 @@ def solve(
 
 def parameter(name: str, value: float | Tensor, like: Tensor) -> tuple[float, Tensor | None]:
     """Split a discount or trace parameter into its number and its tensor, expanded to the shape of ``like``."""
-    if isinstance(value, Tensor):
-        if value.shape == like.shape:
-            return 1.0, value
-        try:
-            return 1.0, value.expand(like.shape)
-        except RuntimeError as error:
-            raise InputError(
-                f"{name} has shape {tuple(value.shape)}, which doesn't broadcast to {tuple(like.shape)}"
-            ) from error
-    if not 0.0 <= value <= 1.0:
+    if not isinstance(value, Tensor):
+        if 0.0 <= value <= 1.0:
+            return float(value), None
         raise InputError(f"{name} is {value}, expected a number in [0, 1] or a tensor")
-    return value, None
+    if value.shape == like.shape:
+        return 1.0, value
+    try:
+        return 1.0, value.expand(like.shape)
+    except RuntimeError as error:
+        raise InputError(
+            f"{name} has shape {tuple(value.shape)}, which doesn't broadcast to {tuple(like.shape)}"
+        ) from error
 
 
 def clip(name: str, value: float) -> float:

@@ -35,6 +35,8 @@ class Tiling(NamedTuple):
 
 #: Programs a multiprocessor should have before a sequence is worth splitting.
 _PROGRAMS = 2
+#: Programs that a multiprocessor gets when a sequence is split.
+_SPLIT_PROGRAMS = 4
 #: Most parts of a split: each program folds all parts before its own.
 _MOST_PARTS = 512
 
@@ -68,14 +70,14 @@ def choose_tiling(
         group = 4 if groupable and steps % 4 == 0 and tiling.steps >= 8 else 1
         tiling = tiling._replace(group=group)
     else:
-        tiling = _along_rows(steps, rows, heavy)
-    if actions > 1:  # each element brings as many values again
+        tiling = _along_rows(steps, rows, heavy, actions)
+    if actions > 1 and time_contiguous:  # each element brings as many values again
         shorter = max(8, tiling.steps // _power(actions))
         tiling = tiling._replace(steps=min(tiling.steps, shorter))
     programs = -(-rows // tiling.rows)
-    if splittable and steps > 4096 and programs < _PROGRAMS * processors:
-        tiles = -(-steps // tiling.steps)
-        parts = min(tiles, _MOST_PARTS, -(-16 * processors // programs))
+    tiles = -(-steps // tiling.steps)
+    if splittable and tiles > 4 and programs < (_PROGRAMS if time_contiguous else 1) * processors and steps > 2048:
+        parts = min(tiles, _MOST_PARTS, -(-_SPLIT_PROGRAMS * processors // programs))
         tiling = tiling._replace(parts=max(1, parts))
     return tiling
 
@@ -94,10 +96,13 @@ def _along_time(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
     return Tiling(bt, bn, max(1, bt * bn // 256))
 
 
-def _along_rows(steps: int, rows: int, heavy: bool) -> Tiling:
+def _along_rows(steps: int, rows: int, heavy: bool, actions: int) -> Tiling:
     """Neighbouring rows are neighbours in memory: 32 of them to a warp, and up to 8 strips of steps to a tile."""
     bn = min(32, _power(rows))
-    group = min(_power(steps), 8 if heavy else 16)
+    group = 8 if heavy else 16
+    if actions > 1:  # each element brings as many values again
+        group = max(1, 2 * group // _power(actions))
+    group = min(_power(steps), group)
     strips = min(8 * 32 // bn, _power(steps) // group)
     return Tiling(group * strips, bn, max(1, bn * strips // 32), group=group, strip=True)
 

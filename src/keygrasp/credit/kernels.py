@@ -239,8 +239,8 @@ def scan_kernel(
         SINGLE: Whether a part is a single tile.
         ACTIONS, ACTION_BLOCK: Actions of the successors (0: none) and how many are read at once.
         BT, BN: Size of a tile, powers of two.
-        GROUP: Neighbouring steps that a thread takes. Where they are neighbours in memory, they are read at once: 4 if T
-            is a multiple of 4, else 1.
+        GROUP: Neighbouring steps that a thread takes. Where they are neighbours in memory, they are read at once: 4 if
+            T is a multiple of 4, else 1.
         STRIP: Whether rows, not steps, are neighbours in memory.
         PART_BLOCK: Power of two that is at least ``parts``.
         PIPELINE: Tiles in flight.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 import triton
@@ -14,14 +13,13 @@ from torch import Tensor
 from keygrasp.credit import kernels
 from keygrasp.credit.heuristics import Tiling, choose_tiling
 from keygrasp.credit.problem import FORWARD, Inputs, Kind, Layout, Numbers, Wanted, check
-from keygrasp.credit.views import log_bound
+from keygrasp.credit.views import initial_carry_is_a_value, log_bound
 from keygrasp.errors import InputError
 
 #: Interpreted kernels run on the CPU, and have no compiled form to keep.
 INTERPRETED = not isinstance(kernels.scan_kernel, triton.runtime.JITFunction)
 #: Plans kept; a program that meets more shapes than this starts over.
 _MOST_PLANS = 4096
-_NOTHING = contextlib.nullcontext()
 #: Logarithms of the clips where there are no ratios.
 _NO_BOUNDS = (0.0, 0.0, 0.0)
 _plans: dict[Any, _Plan] = {}
@@ -40,13 +38,14 @@ class _Plan:
     """Everything about a call that doesn't depend on the data."""
 
     layout: Layout
-    strides: tuple[int | None, ...]  # as the kernel takes them, the results' last
+    strides: tuple[int | None, ...]  # of the inputs
+    result_strides: tuple[int | None, ...]
     launches: tuple[_Launch, ...]
     sizes: tuple[int, int, int, int]  # steps, rows, steps of a part, parts
-    compiled: list[Callable[..., None] | None]
+    repeats: list[Callable[..., None]]  # each launch once compiled; empty before
 
 
-def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[Tensor]:
+def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, *, refuse: bool = True) -> list[Tensor] | None:
     """Results of one call: the first, then the second and the final carry where wanted.
 
     Args:
@@ -54,53 +53,74 @@ def solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted) -> list[
         inputs: Its tensors.
         numbers: Its scalar parameters.
         wanted: Which results.
+        refuse: Whether inputs that the kernel can't take are an error; if not, the result is ``None`` for them and for
+            inputs whose gradients are wanted.
     """
-    data = inputs.data
-    first = torch.empty_like(data) if data.dtype.is_floating_point else torch.empty_like(data, dtype=torch.float32)
-    key: list[Any] = [int(kind), wanted, first.stride()]
+    key: list[Any] = [kind, wanted]
     addresses: list[int | None] = []
+    graded = False
     for tensor in inputs:
         if tensor is None:
             key.append(None)
             addresses.append(None)
         else:
             address = tensor.data_ptr()
-            key += (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address & 15)
             addresses.append(address)
+            strides = tensor.is_contiguous() or tensor.stride()
+            key += (tensor.shape, strides, tensor.dtype, tensor.get_device(), address & 15)
+            graded = graded or tensor.requires_grad
+    if graded and not refuse and torch.is_grad_enabled():
+        return None
+    data = inputs.data
     frozen = tuple(key)
     plan = _plans.get(frozen)
     if plan is None:
-        plan = _make_plan(kind, inputs, wanted, first)
-        if len(_plans) >= _MOST_PLANS:
-            _plans.clear()
-        _plans[frozen] = plan
+        plan = _keep_plan(frozen, kind, inputs, wanted)
+    if plan.layout.accumulate is torch.float64:
+        return _refuse_double() if refuse else None
+    dtype = plan.layout.result
+    first = torch.empty_like(data) if data.dtype is dtype else torch.empty_like(data, dtype=dtype)
     results = [first]
-    second = torch.empty_like(first) if wanted.second else None
-    if second is not None:
-        results.append(second)
-    final = None
+    if wanted.second:
+        results.append(torch.empty_like(first))
     if wanted.final:
-        final = torch.empty(plan.layout.rows, dtype=torch.float32, device=data.device)
-        results.append(final)
-    if plan.launches:
-        with _on_device_of(data):
-            _run(plan, inputs, tuple(addresses), (first, second, final), numbers)
-    elif final is not None:
-        initial = inputs.carry if inputs.carry is not None else inputs.last_value
-        if initial is None or (inputs.carry is None and kind not in (Kind.TD_LAMBDA, Kind.DISCOUNTED)):
-            final.zero_()
-        else:
-            final.copy_(initial)
+        results.append(torch.empty(plan.layout.rows, dtype=torch.float32, device=data.device))
+    if not plan.launches:
+        if wanted.final:
+            _initial_carry(kind, inputs, results[-1])
+        return results
+    device = data.get_device()
+    if device < 0 or device == torch._C._cuda_getDevice():
+        _run(plan, inputs, tuple(addresses), results, wanted, numbers)
+    else:  # launches go to the current device
+        with torch.cuda.device(device):
+            _run(plan, inputs, tuple(addresses), results, wanted, numbers)
     return results
+
+
+def _initial_carry(kind: Kind, inputs: Inputs, out: Tensor) -> None:
+    """The carry of a call without steps is the one that it got."""
+    initial = inputs.carry
+    if initial is None and initial_carry_is_a_value(kind):
+        initial = inputs.last_value
+    if initial is None:
+        out.zero_()
+    else:
+        out.copy_(initial)
 
 
 def _run(
     plan: _Plan,
     inputs: Inputs,
     addresses: tuple[int | None, ...],
-    results: tuple[Tensor | None, ...],
+    results: list[Tensor],
+    wanted: Wanted,
     numbers: Numbers,
 ) -> None:
+    """Launch; the results are in place when the current stream has come so far."""
+    second = results[1] if wanted.second else None
+    final = results[-1] if wanted.final else None
+    written = (results[0], second, final)
     aggregates = results[0]
     if plan.sizes[3] > 1:
         shape = (2, plan.sizes[3], plan.layout.rows)
@@ -108,31 +128,16 @@ def _run(
     bounds = _NO_BOUNDS
     if inputs.log_probs is not None:
         bounds = (log_bound(numbers.rho_bar), log_bound(numbers.c_bar), log_bound(numbers.pg_rho_bar))
-    # Floats throughout: a compiled launch keeps the types that it first met.
-    scalars = (float(numbers.gamma), float(numbers.lam), *bounds)
-    strides = plan.strides
-    tensors = (tuple(inputs), strides[:-2], results, strides[-2:], aggregates, *plan.sizes, 1, *scalars)
-    if None in plan.compiled:
-        for index, launch in enumerate(plan.launches):
-            plan.compiled[index] = _first_run(launch, tensors)
-        return
-    # Addresses in place of tensors spare the launcher a question to the driver for each.
-    written = tuple(None if result is None else result.data_ptr() for result in results)
-    raw = (addresses, strides[:-2], written, strides[-2:], _address(aggregates), *plan.sizes, 1, *scalars)
-    for launch, repeat in zip(plan.launches, plan.compiled, strict=True):
-        if repeat is not None:
-            repeat(*raw, *launch.constants)
-
-
-def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager[Any]:
-    """Launches go to the current device: make it the tensors' own, if it isn't already."""
-    if not tensor.is_cuda or tensor.get_device() == torch.cuda.current_device():
-        return _NOTHING
-    return torch.cuda.device(tensor.device)
-
-
-def _address(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.data_ptr()
+    numeric = (*plan.sizes, 1, numbers.gamma, numbers.lam, *bounds)
+    if plan.repeats:  # addresses in place of tensors spare the launcher a question to the driver for each
+        places = tuple([None if tensor is None else tensor.data_ptr() for tensor in written])
+        raw = (addresses, plan.strides, places, plan.result_strides, aggregates.data_ptr(), *numeric)
+        for repeat in plan.repeats:
+            repeat(*raw)
+    else:
+        tensors = (tuple(inputs), plan.strides, written, plan.result_strides, aggregates, *numeric)
+        repeats = [_first_run(launch, tensors) for launch in plan.launches]
+        plan.repeats = [repeat for repeat in repeats if repeat is not None]
 
 
 def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., None] | None:
@@ -140,60 +145,84 @@ def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., Non
     compiled = kernels.scan_kernel[launch.grid](*arguments, *launch.constants, num_warps=launch.warps)
     if INTERPRETED or compiled is None:
         return None
-    repeat: Callable[..., None] = compiled[launch.grid]
+    start, function, packed = compiled.run, compiled.function, compiled.packed_metadata
+    grid, constants = launch.grid, launch.constants
+    current_device, current_stream = torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream
+
+    def repeat(*raw: Any) -> None:
+        # Triton's own hooks (None here) see the first launch of each kind only.
+        start(*grid, current_stream(current_device()), function, packed, None, None, None, *raw, *constants)
+
     return repeat
 
 
-def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted, first: Tensor) -> _Plan:
+def _refuse_double() -> NoReturn:
+    raise InputError(
+        "the triton backend accumulates in float32, but an input is float64",
+        "Give float32, bfloat16 or float16, or choose backend='torch' or 'reference'",
+    )
+
+
+def _keep_plan(key: tuple[Any, ...], kind: Kind, inputs: Inputs, wanted: Wanted) -> _Plan:
+    plan = _make_plan(kind, inputs, wanted)
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    _plans[key] = plan
+    return plan
+
+
+def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted) -> _Plan:
     layout = check(kind, inputs, wanted)
-    if layout.accumulate == torch.float64:
-        raise InputError(
-            "the triton backend accumulates in float32, but an input is float64",
-            "Give float32, bfloat16 or float16, or choose backend='torch' or 'reference'",
-        )
     if not inputs.data.is_cuda and not INTERPRETED:
         raise InputError(
             f"the triton backend needs CUDA tensors, but the inputs are on {inputs.data.device}",
             "Choose backend='torch', or set TRITON_INTERPRET=1 before the first use to interpret the kernels",
         )
-    strides = _strides(inputs, wanted, first)
-    if layout.steps == 0 or layout.rows == 0:
-        return _Plan(layout, strides, (), (layout.steps, layout.rows, 0, 1), [])
+    time, row = inputs.data.stride(wanted.time_dim), inputs.data.stride(1 - wanted.time_dim)
+    strides, result_strides = _strides(inputs, wanted)
+    plan = _Plan(layout, strides, result_strides, (), (layout.steps, layout.rows, layout.steps, 1), [])
+    if layout.steps == 0 or layout.rows == 0 or layout.accumulate is torch.float64:
+        return plan
     splittable = inputs.mask is None or inputs.values is None or inputs.next_values is not None
     tiling = choose_tiling(
         kind,
         layout.steps,
         layout.rows,
-        time_contiguous=strides[0] <= strides[1],
+        time_contiguous=time <= row,
         actions=layout.actions,
         splittable=splittable,
-        groupable=splittable and strides[0] == 1,
+        groupable=splittable and time == 1,
         processors=_processors(inputs.data),
     )
-    return _plan_of(kind, layout, strides, tiling)
+    plan.launches, plan.sizes = _launches(kind, layout, tiling, (*strides, *result_strides))
+    return plan
 
 
-def _strides(inputs: Inputs, wanted: Wanted, first: Tensor) -> tuple[int | None, ...]:
-    """Strides over time and rows of each input, those over actions, and those of the results; as the kernel takes them."""
+def _strides(inputs: Inputs, wanted: Wanted) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+    """Strides of the inputs, those over actions behind them, and strides of the results; as the kernel takes them."""
     time, row = wanted.time_dim, 1 - wanted.time_dim
     own = (inputs.data.stride(time), inputs.data.stride(row))
-    found: list[int | None] = [*own]
-    for tensor in (*inputs[1:], first):
+
+    def pair(tensor: Tensor | None) -> tuple[int | None, int | None]:
         if tensor is None:
-            found += (None, None)
-        elif tensor.dim() == 1:
-            found += (1, tensor.stride(0))
-        else:
-            pair = (tensor.stride(time), tensor.stride(row))
-            found += (None, None) if pair == own and tensor.dim() == 2 else pair
-    actions = [
-        tensor.stride(2) if tensor is not None and tensor.dim() == 3 else 1
-        for tensor in (inputs.next_values, inputs.next_probs)
-    ]
-    return (*found[:-2], *actions, *found[-2:])
+            return None, None
+        if tensor.dim() == 1:
+            return 1, tensor.stride(0)
+        found = (tensor.stride(time), tensor.stride(row))
+        return (None, None) if found == own and tensor.dim() == 2 else found
+
+    found: list[int | None] = [*own]
+    for tensor in inputs[1:]:
+        found += pair(tensor)
+    for tensor in (inputs.next_values, inputs.next_probs):
+        found.append(tensor.stride(2) if tensor is not None and tensor.dim() == 3 else 1)
+    return tuple(found), pair(torch.empty_like(inputs.data, device="meta"))
 
 
-def _plan_of(kind: Kind, layout: Layout, strides: tuple[int | None, ...], tiling: Tiling) -> _Plan:
+def _launches(
+    kind: Kind, layout: Layout, tiling: Tiling, strides: tuple[int | None, ...]
+) -> tuple[tuple[_Launch, ...], tuple[int, int, int, int]]:
+    """The launches of a call, and its sizes."""
     bt, bn = tiling.steps, tiling.rows
     tiles = -(-layout.steps // bt)
     part_tiles = -(-tiles // tiling.parts)
@@ -220,9 +249,8 @@ def _plan_of(kind: Kind, layout: Layout, strides: tuple[int | None, ...], tiling
         return _Launch((-(-layout.rows // bn), parts, 1), constants, tiling.warps)
 
     stages = (kernels.REDUCE.value, kernels.APPLY.value) if parts > 1 else (kernels.WHOLE.value,)
-    launches = tuple(launch(stage) for stage in stages)
     sizes = (layout.steps, layout.rows, part_tiles * bt if parts > 1 else layout.steps, parts)
-    return _Plan(layout, strides, launches, sizes, [None] * len(launches))
+    return tuple(launch(stage) for stage in stages), sizes
 
 
 def _processors(tensor: Tensor) -> int:

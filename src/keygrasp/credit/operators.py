@@ -44,22 +44,38 @@ def run(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, backend: B
     Raises:
         InputError: If the inputs don't go together or the backend can't take them.
     """
-    differentiable = double = False
-    for tensor in inputs:
-        if tensor is not None:
-            differentiable = differentiable or tensor.requires_grad
-            double = double or tensor.dtype is torch.float64
-    if backend is None:
-        backend = "triton" if inputs.data.is_cuda and not double and _HAS_TRITON else "torch"
-    if differentiable and torch.is_grad_enabled():
-        return _differentiable(kind, inputs, numbers, wanted, backend)
+    data = inputs.data
     if torch.compiler.is_compiling():
-        if backend == "torch":
-            return vectorised.solve(kind, inputs, numbers, wanted, log_depth_scan)
-        return _through_dispatcher(kind, inputs, numbers, wanted, backend)
-    if type(inputs.data) is not Tensor or torch._C._len_torch_dispatch_stack():
-        return _through_dispatcher(kind, inputs, numbers, wanted, backend)
-    return _solve(kind, inputs, numbers, wanted, backend)
+        return _compiling(kind, inputs, numbers, wanted, backend or _default(inputs))
+    plain = type(data) is Tensor and not torch._C._len_torch_dispatch_stack()
+    if plain and (backend == "triton" or (backend is None and data.is_cuda and _HAS_TRITON)):
+        found: list[Tensor] | None = _launch().solve(kind, inputs, numbers, wanted, refuse=False)
+        if found is not None:
+            return found
+    backend = backend or _default(inputs)
+    if torch.is_grad_enabled() and _differentiable(inputs):
+        return _differentiably(kind, inputs, numbers, wanted, backend)
+    if plain:
+        return _solve(kind, inputs, numbers, wanted, backend)
+    return _through_dispatcher(kind, inputs, numbers, wanted, backend)
+
+
+def _compiling(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, backend: Backend) -> Sequence[Tensor]:
+    if torch.is_grad_enabled() and _differentiable(inputs):
+        return _differentiably(kind, inputs, numbers, wanted, backend)
+    if backend == "torch":
+        return vectorised.solve(kind, inputs, numbers, wanted, log_depth_scan)
+    return _through_dispatcher(kind, inputs, numbers, wanted, backend)
+
+
+def _differentiable(inputs: Inputs) -> bool:
+    return any(tensor is not None and tensor.requires_grad for tensor in inputs)
+
+
+def _default(inputs: Inputs) -> Backend:
+    """The fastest backend that can take the inputs."""
+    double = any(tensor is not None and tensor.dtype is torch.float64 for tensor in inputs)
+    return "triton" if inputs.data.is_cuda and not double and _HAS_TRITON else "torch"
 
 
 def _through_dispatcher(
@@ -71,7 +87,7 @@ def _through_dispatcher(
     return results
 
 
-def _differentiable(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, backend: Backend) -> Sequence[Tensor]:
+def _differentiably(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, backend: Backend) -> Sequence[Tensor]:
     if backend == "reference":
         return reference.solve(kind, inputs, numbers, wanted)
     if backend == "torch" and torch.compiler.is_compiling():

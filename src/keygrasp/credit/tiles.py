@@ -145,8 +145,8 @@ def join_groups(x0, x1, x2, x3):
     return tl.reshape(tl.permute(both, (0, 2, 3, 1)), [x0.shape[0] * 4, x0.shape[1]])
 
 
-# Where rows are neighbours in memory, a warp's lanes take neighbouring rows and each thread a strip of GROUP steps: index
-# m = G j + g is step j of strip g, so that j runs over the registers of a thread and g over warps.
+# Where rows are neighbours in memory, a warp's lanes take neighbouring rows and each thread a strip of GROUP steps:
+# index m = G j + g is step j of strip g, so that j runs over the registers of a thread and g over warps.
 
 
 @triton.jit

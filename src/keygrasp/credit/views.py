@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from keygrasp.credit.problem import Inputs, Kind, Layout, Numbers, Wanted, check
 _LARGEST_LOG = 88.0
 
 
+@functools.lru_cache(maxsize=64)
 def log_bound(bar: float) -> float:
     """Logarithm of the clip of an importance ratio, finite so that ``exp`` never overflows."""
     return min(math.log(bar), _LARGEST_LOG) if bar > 0 else -math.inf
