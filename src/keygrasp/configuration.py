@@ -78,7 +78,8 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if isinstance(hint, type) and (not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool)):
-        raise ConfigurationError(f"{where} must be of type {hint.__name__}, not {value!r}")
+        remedy = "Put it in quotes" if hint is str else ""
+        raise ConfigurationError(f"{where} must be of type {hint.__name__}, not {value!r}", remedy)
     return value
 
 

@@ -1,0 +1,395 @@
+"""The driver: connects, homes, moves and closes, and always knows whether it knows where the robot is."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+import numpy as np
+
+from keygrasp.errors import InputError, RobotError
+from keygrasp.geometry.poses import Array
+from keygrasp.robots.base import CancelCheck, Unreachable
+from keygrasp.robots.delta_x import dialects
+from keygrasp.robots.delta_x.config import DeltaConfig
+from keygrasp.robots.delta_x.connection import Connection
+from keygrasp.robots.delta_x.failures import (
+    CommandRejectedError,
+    ConnectionLostError,
+    HaltedError,
+    NoAnswerError,
+    PositionError,
+    RestartedError,
+)
+from keygrasp.robots.delta_x.kinematics import inverse
+from keygrasp.robots.delta_x.model import DeltaModel, load_model
+from keygrasp.robots.delta_x.session import Session, Watch
+from keygrasp.robots.delta_x.state import State
+from keygrasp.robots.delta_x.workspace import check_path
+
+log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+#: Metres below which the firmware acknowledges a move but makes none.
+SHORTEST_MOVE = 2.1e-4
+#: Radians a second of the tool's axis (an RC servo).
+_TURN_SPEED = math.radians(300)
+#: Seconds for commands that only set something, and of the gripper from one end to the other.
+_SETTING_SECONDS = 0.5
+#: Radians of arm motion while homing besides the range itself: off the end stops and on again.
+_HOMING_EXTRA = math.radians(40)
+#: Seconds between looks for a vanished port.
+_LOOK_SECONDS = 0.1
+
+
+class DeltaX:
+    """A Delta X on a serial port. Metres, radians and seconds in the robot's frame; points are the platform's.
+
+    Use it as a context manager, or call :meth:`close` in every way out. Motion is for one thread at a time;
+    :meth:`emergency_stop` may be called from any.
+
+    Args:
+        config: The robot's set-up.
+    """
+
+    def __init__(self, config: DeltaConfig) -> None:
+        self.config = config
+        self.model: DeltaModel = load_model(config.model)
+        self._connection: Connection | None = None
+        self._position: Array | None = None
+        self._turn: float | None = None
+        self._lost = False
+        self._halted = threading.Event()
+        self._motion = threading.RLock()
+
+    # What is known
+
+    @property
+    def state(self) -> State:
+        """What the driver knows of the robot."""
+        if self._halted.is_set():
+            return State.STOPPED
+        if self._lost:
+            return State.LOST
+        return State.DISCONNECTED if self._connection is None else State.READY
+
+    @property
+    def position(self) -> Array:
+        """(3,) of the platform, as the robot last confirmed it; home before it ever did."""
+        return self.model.home if self._position is None else self._position.copy()
+
+    @property
+    def angles(self) -> Array:
+        """(3,) of the upper arms at :attr:`position`."""
+        return inverse(self.model.geometry, self.position)
+
+    # Connecting and closing
+
+    def __enter__(self) -> DeltaX:
+        self.connect()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def connect(self) -> None:
+        """Open the port, wait for the robot, home it (unless it has just booted and homes itself), set its limits.
+
+        Raises:
+            PortBusyError: If another program has the port.
+            NoAnswerError: If no robot answers, or it doesn't finish homing. It is never told to home twice.
+            RobotError: If it can't be reached otherwise.
+        """
+        with self._motion:
+            if self._connection is not None:
+                raise RobotError(f"{self.config.port} is connected already", "Close it first")
+            self._connection = Connection(self.config, self.model)
+            self._halted.clear()
+            self._lost = False
+            try:
+                self._prepare(self._connection)
+            except BaseException:
+                self.close()
+                raise
+
+    def _prepare(self, connection: Connection) -> None:
+        session = connection.session
+        if connection.greet():
+            self._finish_homing(lambda: session.position(self._homing_seconds, attempts=1))
+        else:
+            self._home(session)
+        acceleration = min(self.config.motion.acceleration, self.model.max_acceleration)
+        limits = dialects.speed_limits(self.model.dialect, self.model.max_speed, acceleration)
+        for text in ("G90", *limits, *self.config.tool.select(self.model.dialect)):
+            self._send(session, text)
+
+    def reconnect(self) -> None:
+        """Give up the connection, wait until the port is there (again), and connect.
+
+        Raises:
+            RobotError: If the port stays away, or the robot can't be reached.
+        """
+        self.close()
+        deadline = time.monotonic() + self.config.reconnect_seconds
+        while self.config.serial_number is None and not Path(self.config.port).exists():
+            if time.monotonic() > deadline:
+                raise ConnectionLostError(
+                    f"{self.config.port} stayed away for {self.config.reconnect_seconds:.0f} s", "Check the cable"
+                )
+            time.sleep(_LOOK_SECONDS)
+        self.connect()
+
+    def close(self) -> tuple[str, ...]:
+        """Come to rest, let go (as ``tool.on_stop`` says) and close the port, whatever state the robot is in.
+
+        Returns:
+            What went wrong, in words; empty if nothing did.
+        """
+        with self._motion:
+            connection, self._connection = self._connection, None
+            halted = self._halted.is_set()
+            self._lost = False
+            self._halted.clear()
+            return () if connection is None else connection.close(quietly=halted)
+
+    # Motion
+
+    def home(self) -> None:
+        """Home, which also makes the position known again.
+
+        Raises:
+            NoAnswerError: If it doesn't end in the time that it can take at most.
+        """
+        with self._motion:
+            self._home(self._ready())
+
+    def _home(self, session: Session) -> None:
+        def home() -> Array:
+            session.command("G28", self._homing_seconds, self._watch(None))
+            return session.position(self.config.timeout(0.0))
+
+        self._finish_homing(home)
+
+    def _finish_homing(self, wait: Callable[[], Array]) -> None:
+        self._turn = None
+        try:
+            self._run(lambda: self._confirm(self.model.home, wait()))
+        except NoAnswerError as error:
+            self._lost = True
+            raise NoAnswerError(f"the robot did not finish homing: {error.problem}", "Look at its end stops") from error
+
+    def move(
+        self,
+        waypoints: Array,
+        *,
+        speed: float | None = None,
+        turn: float | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> None:
+        """Move straight through points, after checking all of the way.
+
+        Args:
+            waypoints: (n, 3) of the platform.
+            speed: Metres a second, within the model's; the configured travelling speed if left out.
+            turn: ``W`` in radians at the end; unchanged if left out.
+            cancelled: Asked on the way; true stops the robot, at once where its firmware can, else within
+                ``motion.stop_latency``.
+
+        Raises:
+            Unreachable: If a point on the way is outside the workspace; nothing was sent.
+            HaltedError: If it was cancelled.
+            RobotError: If the robot failed; :attr:`state` says whether its position is still known.
+        """
+        speed = self.config.motion.speed if speed is None else speed
+        if not (math.isfinite(speed) and 0 < speed <= self.model.max_speed):
+            raise InputError(f"a speed of {speed} m/s is not within 0–{self.model.max_speed} m/s")
+        waypoints = np.asarray(waypoints, dtype=float)
+        with self._motion:
+            session = self._ready()
+            fault = check_path(self.model, np.concatenate([self.position[None], waypoints]))
+            if fault is not None:
+                raise Unreachable(str(fault))
+            for goal in waypoints:
+                self._leg(session, goal, speed, turn, cancelled)
+
+    def _leg(
+        self, session: Session, goal: Array, speed: float, turn: float | None, cancelled: CancelCheck | None
+    ) -> None:
+        """One straight move, in as many pieces as the robot's way of stopping needs; its end is confirmed."""
+        start = self.position
+        length = float(np.linalg.norm(goal - start))
+        if length < SHORTEST_MOVE and (turn is None or turn == self._turn):
+            return
+        pieces = 1 if self.model.soft_stop else max(1, math.ceil(length / speed / self.config.motion.stop_latency))
+        for share in np.linspace(0, 1, pieces + 1)[1:]:
+            self._check_cancelled(cancelled)
+            self._piece(session, start + share * (goal - start), speed, turn, cancelled)
+        self._turn = turn if turn is not None else self._turn
+        expected = start if length < SHORTEST_MOVE else goal
+        self._run(lambda: self._confirm(expected, session.position(self.config.timeout(0.0))))
+
+    def _piece(
+        self, session: Session, goal: Array, speed: float, turn: float | None, cancelled: CancelCheck | None
+    ) -> None:
+        """One command. Where its acknowledgement is lost, the robot is asked whether it got there."""
+        seconds = float(np.linalg.norm(goal - self.position)) / speed + speed / self.config.motion.acceleration
+        if turn is not None:
+            seconds = max(seconds, (2 * math.pi if self._turn is None else abs(turn - self._turn)) / _TURN_SPEED)
+        watch = self._watch(cancelled if self.model.soft_stop else None)
+        text = dialects.move(goal.tolist(), speed, turn)
+        try:
+            self._run(lambda: session.command(text, self.config.timeout(seconds), watch))
+        except HaltedError:
+            if not self._halted.is_set():
+                self._stop_within(session)
+            raise
+        except CommandRejectedError:
+            self._position = self._run(lambda: session.position(self.config.timeout(0.0)))
+            raise
+        except NoAnswerError as error:
+            self._recover(session, goal, seconds, error)
+        self._position = goal
+
+    def _stop_within(self, session: Session) -> None:
+        """Stop a move that was cancelled, and find out where."""
+        session.link.send("Emergency: Stop")
+        session.link.send("Emergency: Reset")
+        self._position = self._run(lambda: session.position(self.config.timeout(self.config.motion.stop_latency)))
+
+    def _recover(self, session: Session, goal: Array, seconds: float, error: NoAnswerError) -> None:
+        """After a missing acknowledgement: get in step, and go on only if the robot is where it was sent."""
+        log.warning("%s; asking the robot where it is", error.problem)
+        try:
+            where = self._run(lambda: session.position(self.config.timeout(seconds)))
+        except NoAnswerError:
+            self._lost = True
+            raise
+        self._position = where
+        if float(np.linalg.norm(where - goal)) > self.config.position_tolerance:
+            raise error
+        log.warning("the robot has arrived; only its acknowledgement was lost")
+
+    # Tool
+
+    def grip(self, opening: float) -> None:
+        """Bring the gripper to an opening in metres, by its calibration table."""
+        self._tool(self.config.tool.set_opening(self.model.dialect, opening))
+
+    def grasp(self) -> None:
+        """Close the gripper as far as its table goes, or switch the vacuum on."""
+        self._tool(self.config.tool.hold(self.model.dialect))
+
+    def release(self) -> None:
+        """Open the gripper, or switch the vacuum off."""
+        self._tool(self.config.tool.release(self.model.dialect))
+
+    def _tool(self, text: str) -> None:
+        with self._motion:
+            session, settle = self._ready(), self.config.tool.settle
+            self._send(session, text)
+            if settle > 0:
+                self._send(session, dialects.dwell(settle), settle)
+
+    def wait(self, seconds: float) -> None:
+        """Let the robot rest."""
+        with self._motion:
+            session = self._ready()
+            self._send(session, dialects.dwell(seconds), seconds)
+
+    # Stopping
+
+    def emergency_stop(self) -> None:
+        """Stop now, from any thread; never raises.
+
+        Where the firmware has a stop, it is sent at once. X1 has none: the port is closed so that nothing more reaches
+        it, a move under way (``motion.stop_latency`` at most) runs out, and its power must be cut by hand.
+        """
+        self._halted.set()
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            connection.stop_now()
+        except RobotError as error:
+            log.exception("emergency stop: %s", error.problem)
+        if not self.model.soft_stop:
+            connection.session.link.close("the port was closed by an emergency stop")
+
+    def reset(self) -> None:
+        """After an emergency stop: let the robot move again, and home it."""
+        connection = self._connection
+        if connection is None or not self.model.soft_stop:
+            self.reconnect()
+            return
+        with self._motion:
+            self._halted.clear()
+            self._run(connection.come_to_rest)
+            self._home(connection.session)
+            self._lost = False
+
+    def _watch(self, cancelled: CancelCheck | None) -> Watch:
+        def watch() -> None:
+            if self._halted.is_set():
+                raise HaltedError("an emergency stop was asked for", "Reset it, which homes the robot")
+            self._check_cancelled(cancelled)
+
+        return watch
+
+    def _check_cancelled(self, cancelled: CancelCheck | None) -> None:
+        if cancelled is not None and cancelled():
+            raise HaltedError("the motion was cancelled")
+
+    # Internals
+
+    def _send(self, session: Session, text: str, seconds: float = _SETTING_SECONDS) -> None:
+        """A command that doesn't move the platform; once more if only its acknowledgement was lost."""
+
+        def send() -> None:
+            session.command(text, self.config.timeout(seconds), self._watch(None))
+
+        try:
+            self._run(send)
+        except NoAnswerError as error:
+            # Setting something once more does no harm, so being in step again is all that is needed.
+            self._recover(session, self.position, 0.0, error)
+            self._run(send)
+
+    def _ready(self) -> Session:
+        if self._connection is None or self.state is not State.READY:
+            raise RobotError(f"the robot is not ready ({self.state})", self.state.remedy)
+        if not self._connection.guarded:
+            raise RobotError("the process that guards the tool has died", "Reconnect")
+        return self._connection.session
+
+    def _run(self, action: Callable[[], _T]) -> _T:
+        """Do something with the robot; what makes its position unknown also changes the state."""
+        try:
+            return action()
+        except (ConnectionLostError, RestartedError, PositionError):
+            self._lost = True
+            raise
+
+    def _confirm(self, expected: Array, actual: Array) -> None:
+        """Take over what the robot says, and refuse to go on if that isn't where it should be."""
+        self._position = actual
+        off = float(np.linalg.norm(actual - expected))
+        if off > self.config.position_tolerance:
+            raise PositionError(
+                f"the robot says it is {off * 1e3:.2f} mm from where it was sent "
+                f"({', '.join(f'{1e3 * v:.2f}' for v in actual)}) mm",
+                "Connect again, which homes it",
+            )
+
+    @property
+    def _homing_seconds(self) -> float:
+        """The longest that homing takes: from the lowest arm position."""
+        travel = self.model.max_angle - self.model.home_angle + _HOMING_EXTRA
+        return self.config.timeout(travel / self.model.home_speed)
