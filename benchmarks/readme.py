@@ -111,7 +111,7 @@ def block() -> str:
         ),
         *trials_section(
             "trials-e-oracle",
-            "48 objects of rule E with the oracle as the ceiling (before the refiner had finalists and a second look):",
+            "48 objects of rule E with the oracle as the ceiling:",
             (*names, "oracle"),
         ),
         *speed_section(),
