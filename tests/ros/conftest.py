@@ -46,7 +46,7 @@ def graph(tmp_path_factory, own_corner):
     arguments = ros_arguments(specs, "geometric", default_params())
     processes = NodeProcesses(specs, arguments, log=log)
     with processes, PickClient("test_client") as client:
-        client.wait_ready(90.0)
+        client.wait_ready(120.0)
         client.processes = processes
         yield client
         assert processes.ended() == {}, log.read_text()
@@ -87,10 +87,10 @@ def refined_graph(tmp_path_factory, own_corner):
             patch.setenv("ROS_DOMAIN_ID", environment["ROS_DOMAIN_ID"])
             client = PickClient("test_viewer")
         with client:
-            client.wait_ready(90.0)
+            client.wait_ready(120.0)
             client.environment = environment
             yield client
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert "Traceback" not in log.read_text()

@@ -12,25 +12,25 @@ import pytest
 from action_msgs.msg import GoalStatus
 from keygrasp_interfaces.action import ExecuteGrasp
 from keygrasp_interfaces.msg import TrialOutcome
+from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.client import PickClient
 from keygrasp_ros.graph import EXECUTABLES, default_params
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.topics import EXECUTE
-from keygrasp_ros.waiting import wait_for, wait_until
+from keygrasp_ros.waiting import Acquaintance, wait_for, wait_until
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import GetParameters, SetParameters
-from rclpy.action import ActionClient
+from ros_calls import Calls, never
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 FAKE = [sys.executable, str(Path(__file__).parents[1] / "support" / "fake_ur5.py")]
 ARM = [sys.executable, "-m", EXECUTABLES, "trajectory_arm", "--ros-args"]
+#: Seconds after which joint states are stale: enough for a busy machine.
+STALE = 1.5
+GIVEN = ("speed:=1.0", "motion_margin:=1", f"state_timeout:={STALE}")
 STAGES = ["approach", "descend", "close", "lift", "shake", "hold"]
-
-
-def never():
-    return False
 
 
 def goal(**change):
@@ -49,19 +49,18 @@ class Bench:
         self._start, self._lives = start, 0
         self.client = PickClient("bench")
         self.node = self.client.node
-        self._robot = ActionClient(self.node, ExecuteGrasp, EXECUTE.name)
+        self._call = Calls(self.node)
+        self._robot = SureActionClient(self.node, ExecuteGrasp, EXECUTE.name)
         self.arm = start(
-            [*ARM, "--params-file", str(default_params("ur5")), "-p", "speed:=1.0", "-p", "motion_margin:=1"]
+            [*ARM, "--params-file", str(default_params("ur5")), *(text for given in GIVEN for text in ("-p", given))]
         )
         self.start_driver()
-        wait_until(self._robot.server_is_ready, "no arm", 30.0, never)
+        wait_until(Acquaintance(self._robot.server_is_ready), "no arm", 60.0, never)
 
     def start_driver(self):
         self._lives += 1  # a name of its own for each: for a while, ROS goes on to know one that was killed
-        name = f"fake_ur5_{self._lives}"
-        self.driver = self._start([*FAKE, "--ros-args", "-r", f"__node:={name}"])
-        self._set = self.node.create_client(SetParameters, f"{name}/set_parameters")
-        wait_until(self._set.service_is_ready, "no driver", 30.0, never)
+        self._name = f"fake_ur5_{self._lives}"
+        self.driver = self._start([*FAKE, "--ros-args", "-r", f"__node:={self._name}"])
 
     def behave(self, mode="well", with_object=True):
         text = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=mode)
@@ -69,33 +68,27 @@ class Bench:
         request = SetParameters.Request(
             parameters=[Parameter(name="mode", value=text), Parameter(name="object", value=flag)]
         )
-        assert wait_for(self._set.call_async(request), "no answer", 10.0, never).results[0].successful
+        assert self._call(SetParameters, f"{self._name}/set_parameters", request).results[0].successful
 
     def is_moving(self):
-        client = self.node.create_client(GetParameters, f"fake_ur5_{self._lives}/get_parameters")
-        wait_until(client.service_is_ready, "no driver", 10.0, never)
-        answer = wait_for(client.call_async(GetParameters.Request(names=["moving"])), "no answer", 10.0, never)
-        self.node.destroy_client(client)
-        return answer.values[0].bool_value
+        request = GetParameters.Request(names=["moving"])
+        return self._call(GetParameters, f"{self._name}/get_parameters", request).values[0].bool_value
 
     def send(self, message, on_stage=lambda stage: None):
         sent = self._robot.send_goal_async(message, feedback_callback=lambda m: on_stage(m.feedback.stage))
-        return wait_for(sent, "no answer", 10.0, never)
+        return wait_for(sent, "no answer", 60.0, never)
 
     def execute(self, message, on_stage=lambda stage: None):
         return self.result(self.send(message, on_stage)).result.outcome
 
-    def result(self, handle, seconds=30.0):
+    def result(self, handle, seconds=60.0):
         return wait_for(handle.get_result_async(), "no result", seconds, never)
 
     def change_state(self, *transitions):
-        client = self.node.create_client(ChangeState, "trajectory_arm/change_state")
-        wait_until(client.service_is_ready, "no lifecycle", 10.0, never)
         for transition in transitions:
             request = ChangeState.Request()
             request.transition.id = transition
-            assert wait_for(client.call_async(request), "no answer", 10.0, never).success
-        self.node.destroy_client(client)
+            assert self._call(ChangeState, "trajectory_arm/change_state", request).success
 
     def close(self):
         self._robot.destroy()
@@ -116,12 +109,12 @@ def bench_of_all(own_corner, tmp_path_factory):
     bench = Bench(start)
     try:
         # The first goals may come before TF and joint states have arrived.
-        wait_until(lambda: "opening" in bench.execute(goal(width=1.0)).message, "never ready", 20.0, never)
+        wait_until(lambda: "opening" in bench.execute(goal(width=1.0)).message, "never ready", 60.0, never)
         yield bench
     finally:
         bench.close()
         bench.arm.send_signal(signal.SIGTERM)
-        status = bench.arm.wait(15)
+        status = bench.arm.wait(60)
         for child in started:
             child.kill()
             child.wait()
@@ -200,7 +193,7 @@ def test_leaving_the_path_while_descending_is_a_contact(bench):
 @pytest.mark.parametrize(("mode", "words"), [("nan", "nan"), ("strangers", "joint state")])
 def test_joint_states_that_are_none_refuse_the_goal_before_anything_moves(bench, mode, words):
     bench.behave(mode)
-    time.sleep(0.7)  # what was heard before gets stale
+    time.sleep(STALE + 0.2)  # what was heard before gets stale
     stages = []
     outcome = bench.execute(goal(), stages.append)
     assert outcome.outcome == TrialOutcome.REFUSED
@@ -218,20 +211,20 @@ def test_joints_of_another_arm_are_named_where_nothing_else_was_heard(bench):
     assert "joint_prefix" in message
 
 
-def test_a_driver_that_is_killed_is_noticed_within_three_seconds_and_may_come_back(bench):
+def test_a_driver_that_is_killed_is_noticed_within_seconds_and_may_come_back(bench):
     bench.behave("endless")
     seen = []
     handle = bench.send(goal(), seen.append)
-    wait_until(lambda: "approach" in seen, "no start", 10.0, never)
+    wait_until(lambda: "approach" in seen, "no start", 60.0, never)
     time.sleep(1.0)
     bench.driver.kill()
     began = time.monotonic()
     outcome = bench.result(handle).result.outcome
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 8.0
     assert outcome.outcome == TrialOutcome.ROBOT_FAULT
     assert "joint state" in outcome.message
     bench.start_driver()
-    wait_until(lambda: bench.execute(goal()).outcome == TrialOutcome.SUCCESS, "no recovery", 30.0, never)
+    wait_until(lambda: bench.execute(goal()).outcome == TrialOutcome.SUCCESS, "no recovery", 60.0, never)
 
 
 @pytest.mark.parametrize("stage", ["approach", "close", "lift"])
@@ -240,11 +233,11 @@ def test_a_cancel_stops_the_trajectory(bench, stage):
     if stage == "approach":
         bench.behave("endless")
     handle = bench.send(goal(), seen.append)
-    wait_until(lambda: stage in seen, "the stage never came", 20.0, never)
+    wait_until(lambda: stage in seen, "the stage never came", 60.0, never)
     asked = time.monotonic()
-    wait_for(handle.cancel_goal_async(), "no answer", 5.0, never)
+    wait_for(handle.cancel_goal_async(), "no answer", 60.0, never)
     answer = bench.result(handle)
-    assert time.monotonic() - asked < 2.0
+    assert time.monotonic() - asked < 5.0
     assert answer.status == GoalStatus.STATUS_CANCELED
     assert answer.result.outcome.outcome == TrialOutcome.CANCELLED
     assert "the gripper" in answer.result.outcome.message
@@ -255,7 +248,7 @@ def test_a_second_goal_is_refused_while_the_first_goes_on(bench):
     bench.behave("endless")
     first = bench.send(goal())
     assert "busy" in bench.execute(goal()).message
-    wait_for(first.cancel_goal_async(), "no answer", 5.0, never)
+    wait_for(first.cancel_goal_async(), "no answer", 60.0, never)
     assert bench.result(first).result.outcome.outcome == TrialOutcome.CANCELLED
 
 
@@ -308,7 +301,7 @@ def test_a_signal_while_the_arm_moves_stops_it_and_ends_the_node_in_order(bench)
     bench.behave("endless")
     seen = []
     bench.send(goal(), seen.append)
-    wait_until(lambda: "approach" in seen and bench.is_moving(), "no motion", 10.0, never)
+    wait_until(lambda: "approach" in seen and bench.is_moving(), "no motion", 60.0, never)
     bench.arm.send_signal(signal.SIGTERM)
-    assert bench.arm.wait(15) == 0
-    wait_until(lambda: not bench.is_moving(), "the arm still moves", 3.0, never)
+    assert bench.arm.wait(60) == 0
+    wait_until(lambda: not bench.is_moving(), "the arm still moves", 10.0, never)

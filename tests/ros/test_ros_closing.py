@@ -1,12 +1,15 @@
-"""A subscription that is closed while the executor takes it up doesn't end a node."""
+"""Races of rclpy with several threads: handles that vanish while they are taken up, answers that come too early."""
 
 import threading
+import time
 
 import pytest
 
 pytest.importorskip("rclpy")
 
+from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.running import _Spinner
+from rclpy.action import ActionClient
 from rclpy.exceptions import InvalidHandle
 
 pytestmark = pytest.mark.ros
@@ -71,3 +74,21 @@ def test_guard_conditions_that_vanish_are_a_fault_only_before_the_end(ending):
         assert stop.wait(5)
     spinner.end()
     assert len(spinner.faults) == (0 if ending else 1)
+
+
+@pytest.mark.parametrize("method", ["send_goal_async", "_cancel_goal_async", "_get_result_async"])
+def test_no_answer_is_taken_between_a_request_and_its_note(monkeypatch, method):
+    client, order = SureActionClient.__new__(SureActionClient), []
+    client._sending = threading.Lock()
+    taker = threading.Thread(target=client.take_data)
+
+    def send_and_note(self, _):
+        taker.start()  # the answer is here at once
+        time.sleep(0.1)
+        order.append("noted")
+
+    monkeypatch.setattr(ActionClient, method, send_and_note)
+    monkeypatch.setattr(ActionClient, "take_data", lambda self: order.append("taken"))
+    getattr(client, method)("goal")
+    taker.join(5)
+    assert order == ["noted", "taken"]

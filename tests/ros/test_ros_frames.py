@@ -1,13 +1,19 @@
 """The frame tree: chains, strangers, circles, and transforms that are none."""
 
 import math
+import time
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TransformStamped
-from keygrasp_ros.frames import FrameTree
+from keygrasp_ros.client import PickClient
+from keygrasp_ros.frames import FrameTree, listen
 from keygrasp_ros.robot_state import transform
+from keygrasp_ros.topics import TF_STATIC
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 from tf2_msgs.msg import TFMessage
 
 from keygrasp.errors import InputError
@@ -70,3 +76,26 @@ def test_a_frame_that_moves_on_is_followed_and_one_that_stands_still_stays(tree)
     for pose, parent in ((B_IN_A, "a"), (A_IN_ROOT, "a"), (A_IN_ROOT, "c"), (A_IN_ROOT, "c")):
         assert tree.update(TFMessage(transforms=[transform("b", parent, pose, stamp)])) == []
         np.testing.assert_allclose(tree.pose("b", parent), pose, atol=1e-12)
+
+
+def test_a_late_listener_hears_the_fixed_transforms_of_all_who_publish_some():
+    """All of them arrive before the first is taken."""
+    context = Context()
+    context.init()
+    late = Node("late_listener", context=context, use_global_arguments=False)
+    with PickClient("fixed_frames") as client:
+        frames = ("camera", "base", "tool")
+        for frame in frames:
+            publisher = client.node.create_publisher(TF_STATIC.type, TF_STATIC.name, TF_STATIC.qos)
+            publisher.publish(TFMessage(transforms=[transform(frame, "workspace", C_IN_ROOT, Time())]))
+        tree, executor = listen(late), SingleThreadedExecutor(context=context)
+        time.sleep(1.0)
+        executor.add_node(late)
+        deadline, missing = time.monotonic() + 10.0, set(frames)
+        while missing and time.monotonic() < deadline:
+            executor.spin_once(0.1)
+            missing = {frame for frame in frames if frame not in tree._parents}
+    executor.shutdown()
+    late.destroy_node()
+    context.try_shutdown()
+    assert missing == set()

@@ -89,7 +89,7 @@ def test_a_launched_graph_picks_and_ctrl_c_ends_all_of_it(launch, tmp_path):
         nodes = children_of(child.pid)
     assert len(nodes) == len(nodes_for("geometric"))
     os.killpg(child.pid, signal.SIGINT)
-    output, _ = child.communicate(timeout=30)
+    output, _ = child.communicate(timeout=60)
     assert child.returncode == 0, output
     assert "Traceback" not in output
     assert output.count("process has finished cleanly") == len(nodes), output
@@ -103,9 +103,9 @@ def test_ctrl_c_while_the_nodes_still_start_ends_them(launch):
     count = len(nodes_for("geometric"))
     wait_until(lambda: len(children_of(child.pid)) == count, "the nodes were not started", 60.0, lambda: False)
     for pid in children_of(child.pid):
-        wait_until(lambda pid=pid: is_ready_for_signals(pid), "no handler", 20.0, lambda: False)
+        wait_until(lambda pid=pid: is_ready_for_signals(pid), "no handler", 60.0, lambda: False)
     os.killpg(child.pid, signal.SIGINT)
-    output, _ = child.communicate(timeout=30)
+    output, _ = child.communicate(timeout=60)
     assert child.returncode == 0, output
     assert "Traceback" not in output
     assert output.count("process has finished cleanly") == count, output

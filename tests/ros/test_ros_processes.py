@@ -5,13 +5,11 @@ import sys
 import time
 
 import pytest
-from keygrasp_interfaces.msg import TrialOutcome
 from keygrasp_ros.client import PickClient
-from keygrasp_ros.graph import EXECUTABLES, default_params, nodes_for
+from keygrasp_ros.graph import EXECUTABLES, nodes_for
 from keygrasp_ros.isolation import free_domain, isolated_environment
-from keygrasp_ros.processes import NodeProcesses
-from keygrasp_ros.up import ros_arguments
 from keygrasp_ros.waiting import wait_until
+from ros_calls import never
 from ros_processes import alive, children_of, is_ready_for_signals, running
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -24,65 +22,19 @@ def domain(monkeypatch):
     monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
 
 
-@pytest.mark.parametrize(
-    ("number", "mode", "namespace"), [(signal.SIGTERM, [], "/left"), (signal.SIGINT, ["--processes"], "")]
-)
-def test_a_signal_ends_the_graph_in_order(run, domain, number, mode, namespace):
-    remap = ["-r", f"__ns:={namespace}", "-r", "/tf:=tf", "-r", "/tf_static:=tf_static"] if namespace else []
-    child = run([*UP, *mode, *QUICK, *remap])
-    with PickClient(namespace=namespace) as client:
-        client.wait_ready(60.0, running(child))
-        result = client.pick().result
-        assert result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED), result.outcome.message
-        assert result.plan.planner == "geometric"
-    nodes = children_of(child.pid)
-    assert bool(nodes) == bool(mode)
-    child.send_signal(number)
-    output, _ = child.communicate(timeout=20)
-    assert child.returncode == 0, output
-    assert "Traceback" not in output
-    assert not any(alive(pid) for pid in nodes)
-
-
 def test_no_node_outlives_a_killed_parent_even_while_the_arm_moves(run, domain):
     child = run([*UP, "--processes", *QUICK, "-p", "sim_robot:real_time_factor:=0.2"])
     with PickClient() as client:
-        client.wait_ready(60.0, running(child))
+        client.wait_ready(120.0, running(child))
         seen = []
         client.send(on_feedback=lambda feedback: seen.append(feedback.stage))
-        wait_until(lambda: "descend" in seen, "the arm did not move", 30.0, lambda: False)
+        wait_until(lambda: "descend" in seen, "the arm did not move", 60.0, never)
         nodes = children_of(child.pid)
         assert len(nodes) == len(nodes_for("geometric"))
         child.kill()
-        wait_until(lambda: not any(alive(pid) for pid in nodes), "orphans", 15.0, lambda: False)
-    output, _ = child.communicate(timeout=5)
+        wait_until(lambda: not any(alive(pid) for pid in nodes), "orphans", 30.0, never)
+    output, _ = child.communicate(timeout=30)
     assert "Traceback" not in output
-
-
-def test_a_robot_that_dies_during_a_pick_ends_it_and_comes_back(domain, tmp_path):
-    specs = nodes_for("geometric")
-    given = ["-p", "sim_robot:robot:=gripper", "-p", "sim_robot:real_time_factor:=0.2"]
-    arguments = ros_arguments(specs, "geometric", default_params(), given)
-    with (
-        NodeProcesses(specs, arguments, log=tmp_path / "log") as graph,
-        PickClient() as client,
-    ):
-        client.wait_ready(60.0)
-        seen = []
-        handle = client.send(on_feedback=lambda feedback: seen.append(feedback.stage))
-        wait_until(lambda: "descend" in seen, "the arm did not move", 30.0, lambda: False)
-        graph.children["sim_robot"].kill()
-        killed = time.monotonic()
-        result = client.result(handle, 60.0)
-        assert time.monotonic() - killed < 3.0
-        assert result.outcome.outcome == TrialOutcome.ROBOT_FAULT
-        assert "vanished" in result.outcome.message
-        graph.children["sim_robot"].wait()
-        robot = [spec for spec in specs if spec.name == "sim_robot"]
-        again = ros_arguments(specs, "geometric", default_params(), given[:2])
-        with NodeProcesses(robot, again, log=tmp_path / "log2"):
-            client.wait_ready(60.0)
-            assert client.pick().result.outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED)
 
 
 @pytest.mark.parametrize(
@@ -120,15 +72,14 @@ def test_a_domain_is_taken_where_somebody_listens_on_one_of_its_ports(offset):
     assert isolated_environment()["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("wait", [0.3, 0.8, 2.0])
+@pytest.mark.parametrize(("wait", "number"), [(0.0, signal.SIGINT), (0.8, signal.SIGTERM), (2.0, signal.SIGINT)])
 def test_a_signal_during_the_start_ends_it_without_a_word(run, domain, wait, number):
     children = [run([sys.executable, "-m", EXECUTABLES, "pose_refiner"]), run([*UP, *QUICK])]
     time.sleep(wait)
     for child in children:
-        wait_until(lambda pid=child.pid: is_ready_for_signals(pid), "no handler", 20.0, lambda: False)
+        wait_until(lambda pid=child.pid: is_ready_for_signals(pid), "no handler", 60.0, never)
         child.send_signal(number)
     for child in children:
-        output, _ = child.communicate(timeout=30)
+        output, _ = child.communicate(timeout=60)
         assert child.returncode == 0, output
         assert "Traceback" not in output

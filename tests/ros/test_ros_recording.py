@@ -16,8 +16,9 @@ from keygrasp_ros.bag_metadata import Channel, profiles_of
 from keygrasp_ros.recorder import RECORDED
 from keygrasp_ros.replan import Replanned, differences, recorded_picks
 from keygrasp_ros.topics import DEPTH
-from keygrasp_ros.waiting import wait_for, wait_until
+from keygrasp_ros.waiting import wait_until
 from rclpy.serialization import deserialize_message, serialize_message
+from ros_calls import Calls
 from ros_processes import is_ready_for_signals
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -109,11 +110,9 @@ def test_the_status_of_a_check_says_whether_all_grasps_are_the_same(monkeypatch,
 
 def test_the_running_graph_plans_the_same_on_a_recorded_image(recorded, refined_graph):
     (record,), _ = recorded_picks(recorded[0] / "bags" / "pick-0001")
-    client = refined_graph.node.create_client(GenerateGrasps, "generate_grasps")
-    wait_until(client.service_is_ready, "no generator", 60.0, bool)
+    call = Calls(refined_graph.node)
     request = GenerateGrasps.Request(depth=record.depth, camera_info=record.camera_info, target=record.target)
-    first, second = (wait_for(client.call_async(request), "no answer", 20.0, bool).plan for _ in range(2))
-    refined_graph.node.destroy_client(client)
+    first, second = (call(GenerateGrasps, "generate_grasps", request).plan for _ in range(2))
     assert differences(first, second) == ()
     assert first.candidates
     assert first.header.stamp == record.plan.header.stamp

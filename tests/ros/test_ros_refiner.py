@@ -10,7 +10,7 @@ from keygrasp_interfaces.srv import RefineGrasp
 from keygrasp_ros.client import PickClient
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.scene_conversions import scene_message
-from keygrasp_ros.waiting import wait_for, wait_until
+from ros_calls import Calls
 from std_msgs.msg import Header
 
 from keygrasp.errors import InputError
@@ -44,11 +44,10 @@ def test_the_same_scene_gives_the_same_refined_grasp_and_bad_indices_are_answere
     request = RefineGrasp.Request(scene=scene_message(perceive(view), header), plan=GraspPlan(header=header))
     run(NODE)
     with PickClient() as client:
-        service = client.node.create_client(RefineGrasp, "refine_grasp")
-        wait_until(service.service_is_ready, "no refiner", 60.0, lambda: False)
-        answers = [wait_for(service.call_async(request), "no answer", 20.0, lambda: False) for _ in range(2)]
+        call = Calls(client.node)
+        answers = [call(RefineGrasp, "refine_grasp", request, 120.0) for _ in range(2)]
         request.plan.object_index = 7
-        bad = wait_for(service.call_async(request), "no answer", 20.0, lambda: False)
+        bad = call(RefineGrasp, "refine_grasp", request)
     assert answers[0].ok, answers[0].message
     plan = answers[0].plan
     assert plan.found

@@ -14,7 +14,7 @@ def test_depth_at_30_hz_is_understood_with_stable_latency_and_memory(monkeypatch
     spec = importlib.util.spec_from_file_location("ros_soak", SOAK)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    figures = module.soak(15.0, 30.0)
+    figures = module.soak(8.0, 30.0)
     assert figures["results_hz"] > 2.0, figures
     # A queue that grows would end with seconds; a leak of each image would be 1.2 MB × 30 a second.
     assert figures["p99_ms"] < 1500.0, figures

@@ -15,17 +15,14 @@ from keygrasp_ros.conversions import seconds_of
 from keygrasp_ros.graph import nodes_for
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.topics import CLOCK
-from keygrasp_ros.waiting import wait_for, wait_until
+from keygrasp_ros.waiting import wait_until
 from rcl_interfaces.srv import GetParameters
-from ros_processes import running
+from ros_calls import Calls, never
+from ros_processes import alive, children_of, running
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 UP = [sys.executable, "-m", "keygrasp_ros.up", "sim", "--planner", "geometric"]
 QUICK = ["--ros-args", "-p", "sim_robot:robot:=gripper"]
-
-
-def never():
-    return False
 
 
 @pytest.fixture
@@ -33,26 +30,27 @@ def domain(monkeypatch):
     monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
 
 
-def end(child):
-    child.send_signal(signal.SIGTERM)
-    output, _ = child.communicate(timeout=20)
+def end(child, number=signal.SIGTERM):
+    nodes = children_of(child.pid)
+    child.send_signal(number)
+    output, _ = child.communicate(timeout=60)
+    assert not any(alive(pid) for pid in nodes)
     assert child.returncode == 0, output
     assert "Traceback" not in output, output
     return output
 
 
-def test_all_nodes_follow_the_simulators_clock(run, domain):
-    child = run([*UP, "--sim-time", *QUICK])
+def test_all_nodes_follow_the_simulators_clock_each_in_its_process_and_end_with_ctrl_c(run, domain):
+    child = run([*UP, "--processes", "--sim-time", *QUICK])
     with PickClient() as client, CameraFeed(client.node) as feed:
         clock = []
         client.node.create_subscription(CLOCK.type, CLOCK.name, lambda m: clock.append(seconds_of(m.clock)), CLOCK.qos)
-        client.wait_ready(60.0, running(child))
+        client.wait_ready(120.0, running(child))
+        call = Calls(client.node)
         for spec in nodes_for("geometric"):
-            service = client.node.create_client(GetParameters, f"{spec.name}/get_parameters")
-            wait_until(service.service_is_ready, f"no {spec.name}", 10.0, never)
-            answer = wait_for(service.call_async(GetParameters.Request(names=["use_sim_time"])), "none", 10.0, never)
+            answer = call(GetParameters, f"{spec.name}/get_parameters", GetParameters.Request(names=["use_sim_time"]))
             assert answer.values[0].bool_value, spec.name
-        wait_until(lambda: feed.latest is not None, "no image", 10.0, never)
+        wait_until(lambda: feed.latest is not None, "no image", 60.0, never)
         assert abs(seconds_of(feed.latest[0].header.stamp) - clock[-1]) < 1.0
         client.load_object("013", seed=1)
         before = clock[-1]
@@ -66,7 +64,8 @@ def test_all_nodes_follow_the_simulators_clock(run, domain):
         still = clock[-1]
         time.sleep(1.0)
         assert 0.5 < clock[-1] - still < 1.5
-    end(child)
+    assert len(children_of(child.pid)) == len(nodes_for("geometric"))
+    end(child, signal.SIGINT)
 
 
 def test_two_stacks_pick_side_by_side(run, domain):
@@ -76,7 +75,7 @@ def test_two_stacks_pick_side_by_side(run, domain):
     with PickClient(namespace="/left") as left, PickClient(namespace="/right") as right:
         clients = (left, right)
         for client, child in zip(clients, children, strict=True):
-            client.wait_ready(60.0, running(child))
+            client.wait_ready(120.0, running(child))
         for client, name in zip(clients, ("013", "000"), strict=True):
             client.load_object(name, seed=1)
         handles = [client.send() for client in clients]
@@ -103,7 +102,7 @@ def cpu_seconds(pid):
 def test_the_idle_graph_needs_little_and_picks_from_another_terminal(run, domain):
     child = run([*UP[:-2]])  # all five nodes, with the UR5
     with PickClient() as client:
-        client.wait_ready(90.0, running(child))
+        client.wait_ready(120.0, running(child))
     time.sleep(1.0)
     shares = []
     # A busy machine makes the same work cost more, never less: the best of a few looks counts.

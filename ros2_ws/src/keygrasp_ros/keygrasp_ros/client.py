@@ -16,7 +16,6 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from keygrasp_interfaces.msg import PickRecord
-from rclpy.action import ActionClient
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.context import Context
 from rclpy.executors import MultiThreadedExecutor
@@ -24,6 +23,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import InputError, RobotError
+from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.conversions import picture_of
 from keygrasp_ros.diagnostics import RUNNING
 from keygrasp_ros.topics import DIAGNOSTICS, LOAD_OBJECT, OBSERVER, PICK, RECORD
@@ -61,7 +61,7 @@ class PickClient:
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
         self.node = Node(name, context=self._context, namespace=namespace or None, use_global_arguments=False)
         group = ReentrantCallbackGroup()
-        self._action = ActionClient(self.node, PICK.type, PICK.name, callback_group=group)
+        self._action = SureActionClient(self.node, PICK.type, PICK.name, callback_group=group)
         self._loader = self.node.create_client(LOAD_OBJECT.type, LOAD_OBJECT.name, callback_group=group)
         self._records: list[PickRecord] = []
         self._pictures: list[Any] = []

@@ -10,7 +10,6 @@ import numpy as np
 from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Duration
 from control_msgs.action import FollowJointTrajectory, GripperCommand
-from rclpy.action import ActionClient
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectoryPoint
@@ -18,7 +17,8 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 from keygrasp.errors import RobotError
 from keygrasp.geometry.poses import Array
 from keygrasp.scene import GripperSpec
-from keygrasp_ros.waiting import CancelledError, wait_for, wait_until
+from keygrasp_ros.action_client import SureActionClient
+from keygrasp_ros.waiting import Acquaintance, CancelledError, wait_for, wait_until
 
 Cancelled = Callable[[], bool]
 #: Seconds for a controller to answer a goal, and to stop after a cancel.
@@ -43,12 +43,9 @@ class _Controller:
 
     def __init__(self, node: Node, kind: Any, name: str, what: str) -> None:
         self.name, self._what = name, what
-        self._client = ActionClient(node, kind, name, callback_group=ReentrantCallbackGroup())
-
-    @property
-    def is_here(self) -> bool:
-        """Whether somebody offers the action."""
-        return bool(self._client.server_is_ready())
+        self._client = SureActionClient(node, kind, name, callback_group=ReentrantCallbackGroup())
+        #: Whether somebody offers the action and knows of us.
+        self.is_here = Acquaintance(self._client.server_is_ready)
 
     def close(self) -> None:
         """Leave."""
@@ -61,7 +58,7 @@ class _Controller:
             CancelledError: If ``cancelled()`` became true; the motion has ended then.
             RobotError: If nobody answers, the goal is rejected, or doesn't end in time; or ``watch()`` raises it.
         """
-        wait_until(lambda: self.is_here, f"nobody offers '{self.name}'", _ANSWER_SECONDS, cancelled)
+        wait_until(self.is_here, f"nobody offers '{self.name}'", _ANSWER_SECONDS, cancelled)
         sent = self._client.send_goal_async(goal)
         handle = wait_for(sent, f"no answer from '{self.name}'", _ANSWER_SECONDS, lambda: False)
         if not handle.accepted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from sensor_msgs.msg import JointState
 from keygrasp.errors import RobotError
 from keygrasp.geometry.poses import Array
 from keygrasp_ros.topics import JOINT_STATES
+
+_POLL_SECONDS = 0.02
 
 
 class JointFeed:
@@ -66,6 +69,20 @@ class JointFeed:
         if not np.all(np.isfinite(angles)):
             raise RobotError(f"'{JOINT_STATES.name}' gives {angles.tolist()} for the arm", "Check the arm's driver")
         return angles
+
+    def wait(self, seconds: float) -> None:
+        """Wait until :meth:`angles` can be used: a node that just started hears of them a moment later.
+
+        Raises:
+            RobotError: As there, if that is so after ``seconds``.
+        """
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with contextlib.suppress(RobotError):
+                self.angles()
+                return
+            time.sleep(_POLL_SECONDS)
+        self.angles()
 
     def _take(self, message: JointState) -> None:
         now = time.monotonic()

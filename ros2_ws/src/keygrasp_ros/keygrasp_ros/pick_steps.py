@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
 
 from action_msgs.msg import GoalStatus
 from keygrasp_interfaces.msg import Grasp, GraspPlan, PerceivedScene, Target, TrialOutcome
-from rclpy.action import ActionClient
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
 from keygrasp.errors import InputError, RobotError
+from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.camera_feed import CameraFeed, Pair
 from keygrasp_ros.conversions import seconds_of
 from keygrasp_ros.lifelines import Lifeline
 from keygrasp_ros.topics import EXECUTE, EXTRACT, GENERATE, REFINE, Endpoint
-from keygrasp_ros.waiting import CancelledError, wait_for, wait_until
+from keygrasp_ros.waiting import Acquaintance, CancelledError, wait_for, wait_until
 
 Cancelled = Callable[[], bool]
-#: Seconds that a robot has to stop after a cancel.
-STOP_SECONDS = 2.0
-#: From when a server is seen until it is sure to see us as well.
-_ACQUAINTED_SECONDS = 0.5
+#: Seconds that a robot has to stop after a cancel; more than it gives its own controllers.
+STOP_SECONDS = 3.0
 
 
 class PickSteps:
@@ -47,16 +46,16 @@ class PickSteps:
         self.refines: bool = read("planner") == "refined"
         needed = (EXTRACT, GENERATE, REFINE) if self.refines else (EXTRACT, GENERATE)
         self._clients = {end.name: node.create_client(end.type, end.name, callback_group=group) for end in needed}
-        self._robot = ActionClient(node, EXECUTE.type, EXECUTE.name, callback_group=group)
+        self._robot = SureActionClient(node, EXECUTE.type, EXECUTE.name, callback_group=group)
         self._servers: dict[str, Callable[[], bool]] = {n: c.service_is_ready for n, c in self._clients.items()}
         self._servers[EXECUTE.name] = self._robot.server_is_ready
         self._lifelines = {end.name: Lifeline(node, end) for end in (*needed, EXECUTE)}
-        self._seen: dict[str, float] = {}
+        self._known = {name: Acquaintance(functools.partial(self._lives, name)) for name in self._servers}
 
     def missing(self) -> list[str]:
         """What a pick needs and nobody offers yet: the camera, services, the robot."""
         missing = [] if self._feed.has_camera else ["a camera"]
-        return missing + [f"'{name}'" for name in self._servers if not self._is_here(name)]
+        return missing + [f"'{name}'" for name, known in self._known.items() if not known()]
 
     def look(self, cancelled: Cancelled) -> Pair:
         """An image taken after now (less ``max_image_age``), with its camera model.
@@ -139,18 +138,7 @@ class PickSteps:
 
     def _wait_for(self, endpoint: Endpoint, complaint: str, cancelled: Cancelled) -> None:
         text = f"{complaint} '{endpoint.name}'"
-        wait_until(lambda: self._is_here(endpoint.name), text, self._service_seconds, cancelled)
-
-    def _is_here(self, name: str) -> bool:
-        """Whether a server is there, and has been for long enough to know of us.
-
-        Discovery is one-sided at first: a server that hears a request from whom it does not know yet loses its answer.
-        """
-        if not self._lives(name):
-            self._seen.pop(name, None)
-            return False
-        now = time.monotonic()
-        return now - self._seen.setdefault(name, now) >= _ACQUAINTED_SECONDS
+        wait_until(self._known[endpoint.name], text, self._service_seconds, cancelled)
 
     def _lives(self, name: str) -> bool:
         return self._servers[name]() and not self._lifelines[name].is_cut

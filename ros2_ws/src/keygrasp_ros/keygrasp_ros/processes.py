@@ -28,7 +28,7 @@ class NodeProcesses:
         specs: The nodes.
         arguments: ROS arguments of each, by name.
         environment: Their environment; this process's by default.
-        log: File for their output; this process's own output where ``None``.
+        log: File to which their output is added; this process's own output where ``None``.
     """
 
     def __init__(
@@ -38,18 +38,22 @@ class NodeProcesses:
         environment: Mapping[str, str] | None = None,
         log: Path | None = None,
     ) -> None:
-        self._specs, self._arguments, self._log = tuple(specs), arguments, log
+        self._specs, self._arguments, self._log = tuple(spec.name for spec in specs), arguments, log
         self._environment = {**(environment or os.environ), PARENT_VARIABLE: str(os.getpid())}
         self.children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
         """Start all of them, each in a session of its own, so that a Ctrl-C reaches this process alone."""
+        for name in self._specs:
+            self.start_one(name)
+
+    def start_one(self, name: str) -> None:
+        """Start one of them, also once more after it has ended."""
+        command = [sys.executable, "-m", EXECUTABLES, name, "--ros-args", *self._arguments[name]]
         with self._output() as output:
-            for spec in self._specs:
-                command = [sys.executable, "-m", EXECUTABLES, spec.name, "--ros-args", *self._arguments[spec.name]]
-                self.children[spec.name] = subprocess.Popen(  # noqa: S603 - this interpreter, a module of ours
-                    command, env=self._environment, start_new_session=True, stdout=output, stderr=output
-                )
+            self.children[name] = subprocess.Popen(  # noqa: S603 - this interpreter, a module of ours
+                command, env=self._environment, start_new_session=True, stdout=output, stderr=output
+            )
 
     def __enter__(self) -> NodeProcesses:
         try:
@@ -71,7 +75,7 @@ class NodeProcesses:
             return
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
-            stream = self._log.open("wb")
+            stream = self._log.open("ab")
         except OSError as error:
             raise StorageError(f"can't write {self._log}: {error.strerror}", "Choose another folder") from error
         with stream:

@@ -34,6 +34,11 @@ _LIFELINE = QoSProfile(
     liveliness_lease_duration=Duration(seconds=2),
 )
 _TF_QOS = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE)
+#: The depth is for listeners: each publisher's transforms come once, and a listener that is late gets those of all of
+#: them at once.
+_TF_STATIC_QOS = QoSProfile(
+    depth=100, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ JOINT_STATES = Topic("joint_states", JointState, RELIABLE, "sim_robot", "Joints 
 ROBOT_DESCRIPTION = Topic("robot_description", String, LATCHED, "sim_robot", "URDF of the arm.")
 TF = Topic("/tf", TFMessage, _TF_QOS, "sim_robot", "Links of the arm in the workspace frame.")
 TF_STATIC = Topic(
-    "/tf_static", TFMessage, LATCHED, "sim_robot", "Camera and robot base in the workspace frame, one message."
+    "/tf_static", TFMessage, _TF_STATIC_QOS, "sim_robot", "Camera and robot base in the workspace frame, one message."
 )
 SCENE = Topic("perceived", PerceivedScene, LATCHED, "keypoint_extractor", "Table, height map, objects, keypoints.")
 KEYPOINT_MARKERS = Topic("perceived/markers", MarkerArray, LATCHED, "keypoint_extractor", "Keypoints for RViz.")

@@ -16,6 +16,8 @@ from rclpy.task import Future
 from keygrasp.errors import RobotError
 
 _POLL_SECONDS = 0.02
+#: From when a server is seen until it is sure to see us as well, also on a busy machine.
+_ACQUAINTED_SECONDS = 1.0
 
 
 class CancelledError(Exception):
@@ -50,3 +52,27 @@ def wait_until(
         if time.monotonic() > deadline:
             raise RobotError(f"{what} within {seconds:g} s", "Is the node running? See 'ros2 node list'")
         pause(_POLL_SECONDS)
+
+
+class Acquaintance:
+    """Whether a server is there, and has been for long enough to know of us.
+
+    Discovery is one-sided at first: a server that hears a request from whom it does not know yet loses its answer.
+
+    Args:
+        is_here: Whether the server is seen; time counts from when this is first asked.
+    """
+
+    def __init__(self, is_here: Callable[[], bool]) -> None:
+        self._is_here = is_here
+        self._since: float | None = None
+
+    def __call__(self) -> bool:
+        """Whether it may be asked."""
+        if not self._is_here():
+            self._since = None
+            return False
+        now, since = time.monotonic(), self._since  # another thread may ask at the same time
+        if since is None:
+            since = self._since = now
+        return now - since >= _ACQUAINTED_SECONDS

@@ -134,7 +134,7 @@ class TrajectoryArm(LifecycleNode):
         if self._parts is None:
             return ["its configuration"]
         arm, gripper, joints = self._parts
-        missing = [f"'{part.name}'" for part in (arm, gripper) if not part.is_here]
+        missing = [f"'{part.name}'" for part in (arm, gripper) if not part.is_here()]
         for check in (joints.angles, self._base):
             try:
                 check()
@@ -142,8 +142,8 @@ class TrajectoryArm(LifecycleNode):
                 missing.append(error.problem)
         return missing
 
-    def _base(self) -> Any:
-        return self._frames.pose(self._read("base_frame"), self._workspace)
+    def _base(self, seconds: float = 0.0) -> Any:
+        return self._frames.wait_for_pose(self._read("base_frame"), self._workspace, seconds)
 
     def _arm(self) -> Arm:
         """The arm as it stands now.
@@ -155,9 +155,9 @@ class TrajectoryArm(LifecycleNode):
         if self._parts is None or not self._active:
             raise InputError("the arm's node is not active", "Activate it: ros2 lifecycle set trajectory_arm …")
         controller, gripper, joints = self._parts
-        joints.angles()
         read = self._read
-        paths = UR5Paths(self._base(), read("tool_length"), _TIME_STEP, tool_yaw=read("tool_yaw"))
+        joints.wait(read("state_timeout"))
+        paths = UR5Paths(self._base(read("state_timeout")), read("tool_length"), _TIME_STEP, tool_yaw=read("tool_yaw"))
         home = read("home") if read("go_home") else ()
         setup = ArmSetup(read("speed"), read("descent"), read("empty_opening"), read("shake"), home)
         return Arm(controller, gripper, joints, paths, self._spec, setup)
