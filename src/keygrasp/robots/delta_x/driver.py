@@ -56,11 +56,12 @@ class DeltaX:
 
     Args:
         config: The robot's set-up.
+        model: The robot, where it is not the one that the set-up names.
     """
 
-    def __init__(self, config: DeltaConfig) -> None:
+    def __init__(self, config: DeltaConfig, model: DeltaModel | None = None) -> None:
         self.config = config
-        self.model: DeltaModel = load_model(config.model)
+        self.model = load_model(config.model) if model is None else model
         self._connection: Connection | None = None
         self._position: Array | None = None
         self._turn: float | None = None
@@ -234,7 +235,7 @@ class DeltaX:
             self._piece(session, start + share * (goal - start), speed, turn, cancelled)
         self._turn = turn if turn is not None else self._turn
         expected = start if length < SHORTEST_MOVE else goal
-        self._run(lambda: self._confirm(expected, session.position(self.config.timeout(0.0))))
+        self._run(lambda: self._confirm(expected, self._where(session)))
 
     def _piece(
         self, session: Session, goal: Array, speed: float, turn: float | None, cancelled: CancelCheck | None
@@ -252,7 +253,7 @@ class DeltaX:
                 self._stop_within(session)
             raise
         except CommandRejectedError:
-            self._position = self._run(lambda: session.position(self.config.timeout(0.0)))
+            self._position = self._where(session)
             raise
         except NoAnswerError as error:
             self._recover(session, goal, seconds, error)
@@ -262,18 +263,13 @@ class DeltaX:
         """Stop a move that was cancelled, and find out where."""
         session.link.send("Emergency: Stop")
         session.link.send("Emergency: Reset")
-        self._position = self._run(lambda: session.position(self.config.timeout(self.config.motion.stop_latency)))
+        self._position = self._where(session, self.config.motion.stop_latency)
 
     def _recover(self, session: Session, goal: Array, seconds: float, error: NoAnswerError) -> None:
         """After a missing acknowledgement: get in step, and go on only if the robot is where it was sent."""
         log.warning("%s; asking the robot where it is", error.problem)
-        try:
-            where = self._run(lambda: session.position(self.config.timeout(seconds)))
-        except NoAnswerError:
-            self._lost = True
-            raise
-        self._position = where
-        if float(np.linalg.norm(where - goal)) > self.config.position_tolerance:
+        self._position = self._where(session, seconds)
+        if float(np.linalg.norm(self._position - goal)) > self.config.position_tolerance:
             raise error
         log.warning("the robot has arrived; only its acknowledgement was lost")
 
@@ -374,6 +370,14 @@ class DeltaX:
         try:
             return action()
         except (ConnectionLostError, RestartedError, PositionError):
+            self._lost = True
+            raise
+
+    def _where(self, session: Session, seconds: float = 0.0) -> Array:
+        """Where the robot says it is, once what it was told, which takes ``seconds`` at most, is done."""
+        try:
+            return self._run(lambda: session.position(self.config.timeout(seconds)))
+        except NoAnswerError:
             self._lost = True
             raise
 

@@ -55,6 +55,12 @@ class DeltaGeometry:
             if not (math.isfinite(value) and value > 0):
                 raise ConfigurationError(f"delta geometry: {field.name} must be positive, not {value} m")
 
+    def height(self, angle: float) -> float:
+        """Height of the platform with all arms at an angle: three equal spheres that meet on the axis; else NaN."""
+        reach = self.base_radius - self.platform_radius + self.upper_arm * math.cos(angle)
+        square = self.forearm**2 - reach**2
+        return -self.upper_arm * math.sin(angle) - math.sqrt(square) if square > 0 else math.nan
+
 
 @dataclass(frozen=True)
 class DeltaModel:
@@ -104,7 +110,7 @@ class DeltaModel:
                 f"delta model {self.name}: home_angle {math.degrees(self.home_angle):.1f}° must lie above -90° and "
                 f"below max_angle {math.degrees(self.max_angle):.1f}°"
             )
-        if self.floor >= self.home_z:
+        if not self.floor < self.home_z:
             raise ConfigurationError(
                 f"delta model {self.name}: the floor at {self.floor * 1e3:.1f} mm is not below home at "
                 f"{self.home_z * 1e3:.1f} mm",
@@ -113,16 +119,8 @@ class DeltaModel:
 
     @property
     def home_z(self) -> float:
-        """Height of the platform with all arms at home: three equal spheres that meet on the axis."""
-        g = self.geometry
-        reach = g.base_radius - g.platform_radius + g.upper_arm * math.cos(self.home_angle)
-        square = g.forearm**2 - reach**2
-        if square <= 0:
-            raise ConfigurationError(
-                f"delta model {self.name}: forearms of {g.forearm * 1e3:.1f} mm can't reach the platform at home",
-                "Check the unit and the convention (side, vertex or radius) of base and effector",
-            )
-        return -g.upper_arm * math.sin(self.home_angle) - math.sqrt(square)
+        """Height of the platform with all arms at home."""
+        return self.geometry.height(self.home_angle)
 
     @property
     def home(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -195,14 +193,9 @@ class ModelFile:
                 "Check 'units'",
             )
         self._check_home()
-        return self._built(self.convention)
-
-    def _built(self, convention: Convention) -> DeltaModel:
-        scale, ratio = _UNITS[self.units], _RADIUS_OF[convention] * _UNITS[self.units]
-        geometry = DeltaGeometry(self.base * ratio, self.effector * ratio, self.upper_arm * scale, self.forearm * scale)
         return DeltaModel(
             name=self.name,
-            geometry=geometry,
+            geometry=self._geometry(self.convention),
             home_angle=math.radians(self.home_angle),
             floor=self.floor * scale,
             radius=self.radius * scale,
@@ -214,20 +207,20 @@ class ModelFile:
             home_speed=math.radians(self.home_speed),
         )
 
+    def _geometry(self, convention: Convention) -> DeltaGeometry:
+        scale, ratio = _UNITS[self.units], _RADIUS_OF[convention] * _UNITS[self.units]
+        return DeltaGeometry(self.base * ratio, self.effector * ratio, self.upper_arm * scale, self.forearm * scale)
+
     def _check_home(self) -> None:
         """Refuse a convention with which the stated home height is not where the geometry puts it."""
-        stated = self.home_z * _UNITS[self.units]
-        found: dict[Convention, float] = {}
-        for convention in ("side", "vertex", "radius"):
-            try:
-                found[convention] = self._built(convention).home_z
-            except ConfigurationError:
-                continue
-        own = found.get(self.convention)
-        if own is not None and abs(own - stated) <= _HOME_TOLERANCE:
+        stated, angle = self.home_z * _UNITS[self.units], math.radians(self.home_angle)
+        conventions: tuple[Convention, ...] = ("side", "vertex", "radius")
+        found = {name: self._geometry(name).height(angle) for name in conventions}
+        own = found[self.convention]
+        if abs(own - stated) <= _HOME_TOLERANCE:
             return
         fitting = [name for name, value in found.items() if abs(value - stated) <= _HOME_TOLERANCE]
-        gives = "no assembled robot" if own is None else f"home at z = {own * 1e3:.2f} mm"
+        gives = "no assembled robot" if math.isnan(own) else f"home at z = {own * 1e3:.2f} mm"
         raise ConfigurationError(
             f"delta model {self.name}: convention '{self.convention}' gives {gives}, but the file states "
             f"{stated * 1e3:.2f} mm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -230,16 +231,22 @@ class DeltaRobot:
         low, start, high, lifted = self._platform(
             grasp, (grasp.z, grasp.z + motion.clearance, height, grasp.z + (RETREAT if placing else motion.lift_height))
         )
-        here = self.driver.position
-        # Up where it is, unless that is above the height of travel already; then across, never lower on the way.
-        up = [np.array([here[0], here[1], high[2]])] if here[2] < high[2] else []
         aside = lifted + _SHAKE * np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 0]])
         shake = aside if motion.shake and not placing else np.empty((0, 3))
-        plan = _Plan(np.array([*up, high, start]), low[None], lifted[None], shake, turn)
-        fault = check_path(self.driver.model, np.concatenate([here[None], plan.whole]))
-        if fault is not None:
-            raise Unreachable(f"the Delta can't go to {fault}")
-        return plan
+        return self._reachable_plan(_Plan(np.array([high, start]), low[None], lifted[None], shake, turn))
+
+    def _reachable_plan(self, plan: _Plan) -> _Plan:
+        """Complete a plan by the way to its first point: directly if that is not lower, else up or down where it is."""
+        here, model = self.driver.position, self.driver.model
+        fault = check_path(model, plan.whole)
+        corner = np.array([[here[0], here[1], plan.approach[0, 2]]])
+        ways = [np.empty((0, 3)), corner] if here[2] >= corner[0, 2] else [corner]
+        for way in ways if fault is None else ():
+            approach = np.concatenate([way, plan.approach])
+            fault = check_path(model, np.concatenate([here[None], approach]))
+            if fault is None:
+                return dataclasses.replace(plan, approach=approach)
+        raise Unreachable(f"the Delta can't go to {fault}")
 
     def _platform(self, grasp: PlanarGrasp, heights: tuple[float, ...]) -> Array:
         """Where the platform is, (n, 3) in the robot's frame, for tips at heights above the table."""

@@ -22,6 +22,7 @@ from keygrasp.robots.delta_x.model import DeltaModel
 SPACING = 1e-3
 #: Metres and radians by which limits may be passed: rounding of what the robot answers (0.01 mm).
 _SLACK = 1e-5
+_ANGLE_SLACK = 1e-4
 #: Points on one path, beyond which it is a mistake.
 _MOST_POINTS = 200_000
 
@@ -77,8 +78,8 @@ def violations(model: DeltaModel, points: Array) -> NDArray[np.intp]:
             points[..., 2] < model.floor - _SLACK,
             np.hypot(points[..., 0], points[..., 1]) > model.radius + _SLACK,
             ~np.isfinite(angles).all(axis=-1),
-            (angles < model.home_angle - 1e-3).any(axis=-1),
-            (angles > model.max_angle + 1e-3).any(axis=-1),
+            (angles < model.home_angle - _ANGLE_SLACK).any(axis=-1),
+            (angles > model.max_angle + _ANGLE_SLACK).any(axis=-1),
             (condition > model.max_condition) | (leverage < model.min_leverage),
         )
     return np.asarray(np.select(tests, range(1, len(_LIMITS)), default=0), dtype=np.intp)

@@ -65,6 +65,7 @@ class Emulator:
         self._log_path = log
         self._log: IO[str] | None = None
         self._stop = threading.Event()
+        self._booted = threading.Event()
         self._thread: threading.Thread | None = None
         self._origin = time.monotonic()
         self._open()
@@ -82,6 +83,8 @@ class Emulator:
     def __enter__(self) -> Emulator:
         self._thread = threading.Thread(target=self.serve, name="delta emulator", daemon=True)
         self._thread.start()
+        if not self._boot_seconds:
+            self._booted.wait()
         return self
 
     def __exit__(
@@ -104,6 +107,8 @@ class Emulator:
             if self._stop.wait(self._boot_seconds):
                 return
             self.firmware.power_on(self._now())
+            self._write(self.firmware.take_output())
+            self._booted.set()
             while not self._stop.is_set():
                 self._turn()
 

@@ -1,0 +1,103 @@
+"""``keygrasp delta`` as people call it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import yaml
+
+from keygrasp.cli.main import main
+from keygrasp.robots.delta_x import load_calibration
+
+POINTS = [[0.08, 0.08, 0.0], [-0.08, 0.08, 0.0], [-0.08, -0.08, 0.0], [0.08, -0.08, 0.0]]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def points_file(path, robot=None, frame="workspace"):
+    points = [
+        {"at": at} | ({} if robot is None else {"robot": mine})
+        for at, mine in zip(POINTS, robot or POINTS, strict=True)
+    ]
+    path.write_text(yaml.safe_dump({"frame": frame, "points": points}))
+    return str(path)
+
+
+def test_calibrating_from_measured_points(tmp_path, capsys):
+    robot = [[x + 0.01, y - 0.02, -0.44] for x, y, _ in POINTS]
+    assert main(["delta", "calibrate", points_file(tmp_path / "points.yaml", robot), "--out", "table.yaml"]) == 0
+    assert "rms" in capsys.readouterr().out
+    np.testing.assert_allclose(load_calibration(tmp_path / "table.yaml").pose[:3, 3], [0.01, -0.02, -0.44], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needle"),
+    [
+        (["calibrate", "missing.yaml"], "missing.yaml"),
+        (["emulate", "--scale", "1000"], "scale"),
+        (["emulate", "--fault", "hiccup@3"], "hiccup"),
+        (["emulate", "--model", "X9"], "X1, V2"),
+    ],
+)
+def test_wrong_arguments(arguments, needle, capsys):
+    assert main(["delta", *arguments]) == 2
+    assert needle in capsys.readouterr().err
+
+
+def test_points_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path, capsys):
+    robot = [[x, -y, -0.44] for x, y, _ in POINTS]
+    robot[0][0] += 0.02
+    assert main(["delta", "calibrate", points_file(tmp_path / "points.yaml", robot)]) == 2
+    assert "residuals" in capsys.readouterr().err
+    assert not (tmp_path / "delta-calibration.yaml").exists()
+
+
+def test_touching_needs_the_robots_file(tmp_path, capsys):
+    assert main(["delta", "calibrate", points_file(tmp_path / "points.yaml")]) == 2
+    assert "--config" in capsys.readouterr().err
+
+
+@pytest.mark.hardware
+def test_emulating_in_a_process_of_its_own_and_calibrating_with_it(tmp_path):
+    pytest.importorskip("serial")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "keygrasp.cli.main", "delta"]
+    emulator = subprocess.Popen(
+        [*command, "emulate", "--scale", "50", "--link", "port", "--log", "events.jsonl"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        assert emulator.stdout.readline().strip() == "port"
+        (tmp_path / "delta.yaml").write_text("port: port\nboot_seconds: 0.1\nguardian: false\n")
+        # Tips at the corners of a square 240 mm below home, around (10, -20) mm.
+        steps = ["z -100", "x 90", "y 60", "ok", *["x -80"] * 2, "ok", *["y -80"] * 2, "ok", *["x 80"] * 2, "ok"]
+        done = subprocess.run(
+            [*command, "calibrate", points_file(tmp_path / "points.yaml"), "--config", "delta.yaml", "--out", "t.yaml"],
+            input="\n".join(steps) + "\n",
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=60,
+            env=environment,
+        )
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_allclose(load_calibration(tmp_path / "t.yaml").pose[:2, 3], [0.01, -0.02], atol=1e-4)
+        emulator.send_signal(signal.SIGINT)
+        assert emulator.wait(20) == 0
+        assert '"event": "boot"' in (tmp_path / "events.jsonl").read_text()
+        deadline = time.monotonic() + 5
+        while (tmp_path / "port").is_symlink():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        emulator.kill()
+        emulator.wait()

@@ -1,0 +1,268 @@
+"""The driver against the emulator over a real pseudo-terminal."""
+
+import dataclasses
+import threading
+import time
+
+import numpy as np
+import pytest
+from delta_setup import config, emulator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keygrasp.errors import ConfigurationError, InputError, RobotError
+from keygrasp.robots import Unreachable
+from keygrasp.robots.delta_x import (
+    MODELS,
+    CommandRejectedError,
+    DeltaX,
+    Dialect,
+    HaltedError,
+    NoAnswerError,
+    State,
+    forward,
+)
+
+pytest.importorskip("serial")
+pytestmark = pytest.mark.hardware
+
+DOWN = np.array([[0.0, 0.0, -0.3]])
+
+
+def moves(robot):
+    return [line for line in robot.lines if line.startswith("G1 ")]
+
+
+def wait_until(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def robot():
+    with emulator() as running:
+        yield running
+
+
+@pytest.fixture
+def driver(robot):
+    with DeltaX(config(robot.path)) as connected:
+        yield connected
+
+
+@pytest.fixture
+def impatient(robot):
+    with DeltaX(config(robot.path, margin_seconds=0.3)) as connected:
+        yield connected
+
+
+def test_connecting_homes_and_sets_limits(robot, driver):
+    assert driver.state is State.READY
+    np.testing.assert_allclose(driver.position, driver.model.home, atol=1e-5)
+    assert robot.lines.count("G28") <= 1
+    assert {"G90", "M203 S850", "M204 A2000", "M360 E1"} <= set(robot.lines)
+
+
+def test_moves_arrive_and_the_robot_confirms_where(robot, driver):
+    path = np.array([[0, 0, -0.3], [0.05, -0.03, -0.32], [-0.0505, 0.0402, -0.3501]])
+    driver.move(path)
+    np.testing.assert_allclose(driver.position, path[-1], atol=1e-5)
+    np.testing.assert_allclose(robot.firmware.machine.target, path[-1] * 1e3, atol=1e-3)
+    np.testing.assert_allclose(forward(driver.model.geometry, driver.angles), driver.position, atol=1e-9)
+
+
+def test_every_move_names_all_axes_and_its_speed(robot, driver):
+    driver.move(DOWN, speed=0.2)
+    assert all(line.split()[1][0] == "X" and "Y" in line and "Z" in line and "F200" in line for line in moves(robot))
+
+
+def test_a_path_with_a_bad_point_is_refused_before_anything_is_sent(robot, driver):
+    with pytest.raises(Unreachable, match="move 3"):
+        driver.move(np.array([[0, 0, -0.3], [0.1, 0, -0.3], [0.1, 0, -0.42]]))
+    assert moves(robot) == []
+    assert driver.state is State.READY
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0, 0.9, float("nan")])
+def test_speeds_beyond_the_model_are_refused(robot, driver, speed):
+    with pytest.raises(InputError, match="speed"):
+        driver.move(DOWN, speed=speed)
+    assert moves(robot) == []
+
+
+def test_a_move_shorter_than_the_robot_makes_is_left_out(robot, driver):
+    driver.move(DOWN)
+    count = len(moves(robot))
+    driver.move(DOWN + np.array([1e-4, 0, 0]))
+    assert len(moves(robot)) == count
+    np.testing.assert_allclose(driver.position, DOWN[0], atol=1e-5)
+
+
+def test_the_gripper_follows_its_table(robot, driver):
+    driver.grip(0.021)
+    assert robot.firmware.machine.grip == pytest.approx(0.5)
+    driver.grasp()
+    assert robot.firmware.machine.grip == pytest.approx(1.0)
+    driver.release()
+    assert robot.firmware.machine.grip == 0
+    with pytest.raises(ConfigurationError, match="calibration table"):
+        driver.grip(0.1)
+
+
+def test_vacuum(robot):
+    with DeltaX(config(robot.path, tool={"kind": "vacuum"})) as driver:
+        assert robot.firmware.machine.effector == 0
+        driver.grasp()
+        assert robot.firmware.machine.grip == 1.0
+    assert robot.firmware.machine.grip == 0.0
+
+
+@pytest.mark.parametrize("dialect", [Dialect.X2, Dialect.XS])
+def test_other_dialects(dialect):
+    model = dataclasses.replace(MODELS["X1"], dialect=dialect)
+    with emulator(model=model) as robot:
+        driver = DeltaX(config(robot.path), model)
+        with driver:
+            driver.move(np.array([[0, 0, -0.3], [0.05, -0.03, -0.32]]))
+            np.testing.assert_allclose(driver.position, [0.05, -0.03, -0.32], atol=1e-5)
+            driver.grasp()
+            assert robot.firmware.machine.grip == pytest.approx(1.0)
+        assert robot.firmware.machine.grip == 0.0
+
+
+@pytest.mark.parametrize("dialect", [Dialect.X1, Dialect.XS])
+def test_a_refused_command_is_an_error_at_once_in_both_spellings(dialect):
+    model = dataclasses.replace(MODELS["X1"], dialect=dialect)
+    with emulator(model=model) as robot:
+        driver = DeltaX(config(robot.path), model)
+        with driver:
+            session = driver._ready()
+            began = time.monotonic()
+            with pytest.raises(CommandRejectedError, match="M99"):
+                session.command("M99", 15.0)
+            assert time.monotonic() - began < 5
+            driver.move(DOWN)  # and the conversation goes on in step
+
+
+def test_nothing_answers_on_a_port_without_a_robot():
+    import os
+    import pty
+
+    master, slave = pty.openpty()
+    try:
+        with pytest.raises(NoAnswerError, match="nothing that speaks"):
+            DeltaX(config(os.ttyname(slave), handshake_seconds=0.3)).connect()
+        assert b"M05" not in os.read(master, 4096), "nothing but the question is sent to what may be no robot"
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def test_a_port_that_does_not_exist():
+    with pytest.raises(RobotError, match="no port /dev/nowhere"):
+        DeltaX(config("/dev/nowhere")).connect()
+
+
+def test_motion_before_connecting_is_refused():
+    with pytest.raises(RobotError, match="Connect first"):
+        DeltaX(config("/dev/nowhere")).move(DOWN)
+
+
+def test_a_robot_that_has_just_booted_is_not_homed_again():
+    with emulator(boot_seconds=0.4, scale=20) as robot, DeltaX(config(robot.path, boot_seconds=5.0)) as driver:
+        assert "G28" not in robot.lines
+        np.testing.assert_allclose(driver.position, driver.model.home, atol=1e-5)
+
+
+def test_an_unfinished_line_of_a_dead_client_is_never_executed(robot):
+    import serial
+
+    with serial.Serial(robot.path, 115200) as dead:
+        dead.write(b"G1 X50 Y0 Z-3")
+    time.sleep(0.1)
+    with DeltaX(config(robot.path)):
+        assert moves(robot) == []
+
+
+def test_an_emergency_stop_reaches_the_wire_at_once_and_holds():
+    model = dataclasses.replace(MODELS["X1"], dialect=Dialect.X2)
+    with emulator(model=model, scale=1) as robot:
+        driver = DeltaX(config(robot.path), model)
+        with driver:
+            thread_error = []
+
+            def work():
+                try:
+                    driver.move(np.array([[0, 0, -0.3], [0.1, 0, -0.3], [-0.1, 0, -0.3]]), speed=0.05)
+                except RobotError as error:
+                    thread_error.append(error)
+
+            worker = threading.Thread(target=work)
+            worker.start()
+            wait_until(lambda: moves(robot))
+            began = time.monotonic()
+            driver.emergency_stop()
+            wait_until(lambda: any(name == "stop" for name, _ in robot.events))
+            assert time.monotonic() - began < 1.0
+            worker.join(10)
+            assert isinstance(thread_error[0], HaltedError)
+            assert driver.state is State.STOPPED
+            with pytest.raises(RobotError, match="Reset"):
+                driver.move(DOWN)
+            count = len(moves(robot))
+            driver.reset()
+            assert driver.state is State.READY
+            assert len(moves(robot)) == count
+            driver.move(DOWN, speed=0.5)
+
+
+def test_x1_has_no_stop_so_its_port_is_closed_and_the_gripper_opens():
+    with emulator(scale=2) as robot:
+        driver = DeltaX(config(robot.path))
+        driver.connect()
+        driver.grasp()
+        errors = []
+
+        def work():
+            try:
+                driver.move(np.array([[0, 0, -0.39]]), speed=0.05)
+            except RobotError as error:
+                errors.append(error)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        wait_until(lambda: moves(robot))
+        driver.emergency_stop()
+        worker.join(10)
+        sent = len(moves(robot))
+        assert errors
+        assert driver.state is State.STOPPED
+        wait_until(lambda: robot.firmware.machine.grip == 0)
+        assert len(moves(robot)) == sent
+        assert robot.firmware.machine.target[2] > -300, "the rest of the way was never sent"
+        driver.reset()
+        assert driver.state is State.READY
+        driver.close()
+
+
+@given(st.binary(min_size=1, max_size=120).filter(lambda data: b"Init" not in data))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_noise_from_the_robot_never_crashes_the_driver_nor_moves_it_wrongly(robot, impatient, noise):
+    """Random bytes between and inside answers: at worst an error, and never a move that was not asked for."""
+    import os
+
+    driver = impatient
+    if driver.state is not State.READY:
+        driver.reconnect()
+    goal = np.array([[0.01, 0.0, -0.3]]) if driver.position[0] < 0.005 else DOWN
+    already = len(moves(robot))
+    os.write(robot._master, noise)
+    try:
+        driver.move(goal)
+    except RobotError:
+        return
+    assert len(moves(robot)) - already <= 1
+    np.testing.assert_allclose(robot.firmware.machine.target, goal[0] * 1e3, atol=1e-3)
+    np.testing.assert_allclose(driver.position, goal[0], atol=1e-5)
