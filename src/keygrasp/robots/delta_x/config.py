@@ -197,7 +197,7 @@ class DeltaConfig:
     handshake_seconds: float = 3.0
     margin_seconds: float = 3.0
     margin_factor: float = 1.5
-    position_tolerance: float = 2e-4
+    position_tolerance: float = 3e-4
     reconnect_seconds: float = 30.0
     guardian: bool = True
 

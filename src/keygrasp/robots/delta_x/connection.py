@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from keygrasp.geometry.poses import Array
 from keygrasp.robots.delta_x import dialects
 from keygrasp.robots.delta_x.config import DeltaConfig
 from keygrasp.robots.delta_x.guardian import Guardian
@@ -57,15 +58,19 @@ class Connection:
         return booted
 
     def stop_now(self) -> None:
-        """Send what stops the robot and applies ``tool.on_stop``, without waiting; from any thread."""
-        self.session.link.send_raw(b"".join(self._stop_lines()))
+        """Send what stops the robot and applies ``tool.on_stop``, and nothing after it; from any thread."""
+        self.session.link.seal(b"".join(self._stop_lines()))
 
-    def come_to_rest(self) -> None:
-        """End a motion that is under way, at once where the firmware can, and wait until nothing moves any more."""
+    def allow(self) -> None:
+        """After :meth:`stop_now`: let commands through again."""
+        self.session.link.unseal()
+
+    def come_to_rest(self) -> Array:
+        """End a motion that is under way, at once where the firmware can; returns where the robot is then, (3,)."""
         if self._model.soft_stop:
             self.session.link.send("Emergency: Stop")
             self.session.link.send("Emergency: Reset")
-        self.session.position(self._timeout(self._config.motion.stop_latency), attempts=1)
+        return self.session.position(self._timeout(self._config.motion.stop_latency), attempts=1)
 
     def close(self, *, quietly: bool = False) -> tuple[str, ...]:
         """Come to rest, let go as ``tool.on_stop`` says, close the port. Each step is tried whatever became of others.
@@ -76,7 +81,7 @@ class Connection:
         Returns:
             What went wrong, in words.
         """
-        steps: list[Callable[[], None]] = []
+        steps: list[Callable[[], object]] = []
         if self._greeted and not quietly:
             if not self.session.in_step:
                 steps.append(self.come_to_rest)
@@ -112,7 +117,7 @@ class Connection:
         return [dialects.FILLER, b"\n", *self._stop_lines()]
 
 
-def _problems(steps: list[Callable[[], None]]) -> list[str]:
+def _problems(steps: list[Callable[[], object]]) -> list[str]:
     """Do all steps; collect what goes wrong."""
     found = []
     for step in steps:

@@ -218,8 +218,12 @@ class DeltaX:
             fault = check_path(self.model, np.concatenate([self.position[None], waypoints]))
             if fault is not None:
                 raise Unreachable(str(fault))
-            for goal in waypoints:
-                self._leg(session, goal, speed, turn, cancelled)
+            try:
+                for goal in waypoints:
+                    self._leg(session, goal, speed, turn, cancelled)
+            except RobotError:
+                self._turn = None  # it may have turned or not
+                raise
 
     def _leg(
         self, session: Session, goal: Array, speed: float, turn: float | None, cancelled: CancelCheck | None
@@ -249,8 +253,8 @@ class DeltaX:
         try:
             self._run(lambda: session.command(text, self.config.timeout(seconds), watch))
         except HaltedError:
-            if not self._halted.is_set():
-                self._stop_within(session)
+            if not self._halted.is_set() and self._connection is not None:
+                self._position = self._known(self._connection.come_to_rest)
             raise
         except CommandRejectedError:
             self._position = self._where(session)
@@ -258,12 +262,6 @@ class DeltaX:
         except NoAnswerError as error:
             self._recover(session, goal, seconds, error)
         self._position = goal
-
-    def _stop_within(self, session: Session) -> None:
-        """Stop a move that was cancelled, and find out where."""
-        session.link.send("Emergency: Stop")
-        session.link.send("Emergency: Reset")
-        self._position = self._where(session, self.config.motion.stop_latency)
 
     def _recover(self, session: Session, goal: Array, seconds: float, error: NoAnswerError) -> None:
         """After a missing acknowledgement: get in step, and go on only if the robot is where it was sent."""
@@ -327,7 +325,8 @@ class DeltaX:
             return
         with self._motion:
             self._halted.clear()
-            self._run(connection.come_to_rest)
+            connection.allow()
+            self._known(connection.come_to_rest)
             self._home(connection.session)
             self._lost = False
 
@@ -375,8 +374,12 @@ class DeltaX:
 
     def _where(self, session: Session, seconds: float = 0.0) -> Array:
         """Where the robot says it is, once what it was told, which takes ``seconds`` at most, is done."""
+        return self._known(lambda: session.position(self.config.timeout(seconds)))
+
+    def _known(self, ask: Callable[[], Array]) -> Array:
+        """Ask where the robot is; without an answer it is lost."""
         try:
-            return self._run(lambda: session.position(self.config.timeout(seconds)))
+            return self._run(ask)
         except NoAnswerError:
             self._lost = True
             raise

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from keygrasp.robots.delta_x.dialects import line
-from keygrasp.robots.delta_x.failures import ConnectionLostError
+from keygrasp.robots.delta_x.failures import ConnectionLostError, HaltedError
 from keygrasp.robots.delta_x.port import SerialPort
 from keygrasp.robots.delta_x.replies import LineReader, Reply
 
@@ -31,6 +31,7 @@ class Link:
         self._arrived = threading.Condition()
         self._lost: ConnectionLostError | None = None
         self._closing = threading.Event()
+        self._sealed = False
         self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._read, name="delta reader", daemon=True)
         self._thread.start()
@@ -40,16 +41,32 @@ class Link:
 
         Raises:
             ConnectionLostError: If the port is gone.
+            HaltedError: If the link is sealed.
         """
         self.send_raw(line(command))
 
     def send_raw(self, data: bytes) -> None:
         """Send bytes as they are; from any thread."""
+        with self._writing:
+            if self._sealed:
+                raise HaltedError("nothing is sent after an emergency stop", "Reset it, which homes the robot")
+            self._write(data)
+
+    def seal(self, last: bytes) -> None:
+        """Send last bytes, after which nothing from any thread reaches the robot until :meth:`unseal`."""
+        with self._writing:
+            self._sealed = True
+            self._write(last)
+
+    def unseal(self) -> None:
+        """Let lines through again."""
+        self._sealed = False
+
+    def _write(self, data: bytes) -> None:
         if self._lost is not None:
             raise self._lost
         try:
-            with self._writing:
-                self._port.write(data)
+            self._port.write(data)
         except ConnectionLostError as error:
             self._lose(error)
             raise
