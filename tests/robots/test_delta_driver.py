@@ -1,6 +1,7 @@
 """The driver against the emulator over a real pseudo-terminal."""
 
 import dataclasses
+import sys
 import threading
 import time
 
@@ -10,7 +11,7 @@ from delta_setup import config, emulator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keygrasp.errors import ConfigurationError, InputError, RobotError
+from keygrasp.errors import ConfigurationError, InputError, MissingExtraError, RobotError
 from keygrasp.robots import Unreachable
 from keygrasp.robots.delta_x import (
     MODELS,
@@ -22,6 +23,7 @@ from keygrasp.robots.delta_x import (
     State,
     forward,
 )
+from keygrasp.robots.delta_x.port import find_port
 
 pytest.importorskip("serial")
 pytestmark = pytest.mark.hardware
@@ -250,7 +252,7 @@ def test_x1_has_no_stop_so_its_port_is_closed_and_the_gripper_opens():
 
 
 @given(st.binary(min_size=1, max_size=120).filter(lambda data: b"Init" not in data))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_noise_from_the_robot_never_crashes_the_driver_nor_moves_it_wrongly(robot, impatient, noise):
     """Random bytes between and inside answers: at worst an error, and never a move that was not asked for."""
     import os
@@ -268,3 +270,25 @@ def test_noise_from_the_robot_never_crashes_the_driver_nor_moves_it_wrongly(robo
     assert len(moves(robot)) - already <= 1
     np.testing.assert_allclose(robot.firmware.machine.target, goal[0] * 1e3, atol=1e-3)
     np.testing.assert_allclose(driver.position, goal[0], atol=1e-5)
+
+
+def test_the_port_is_found_by_the_adapters_number(monkeypatch):
+    from types import SimpleNamespace
+
+    import serial.tools.list_ports as listing
+
+    ports = [
+        SimpleNamespace(device="/dev/ttyUSB3", serial_number="123E5"),
+        SimpleNamespace(device="b", serial_number=None),
+    ]
+    monkeypatch.setattr(listing, "comports", lambda: ports)
+    assert find_port("123E5") == "/dev/ttyUSB3"
+    with pytest.raises(RobotError, match=r"'12300000\.0'.*123E5 \(/dev/ttyUSB3\)"):
+        find_port("12300000.0")
+
+
+def test_without_pyserial_the_extra_is_named_and_the_kinematics_work(monkeypatch):
+    monkeypatch.setitem(sys.modules, "serial", None)
+    with pytest.raises(MissingExtraError, match=r"keygrasp\[hardware\]"):
+        DeltaX(config("/dev/nowhere")).connect()
+    assert np.isfinite(DeltaX(config("/dev/nowhere")).angles).all()

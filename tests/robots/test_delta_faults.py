@@ -168,10 +168,10 @@ def test_a_reset_in_mid_move_is_said_and_nothing_is_sent_before_reconnecting():
 
 def test_a_stalled_move_ends_in_an_error_that_says_so():
     with emulator(f"stall@{FIRST_MOVE}") as robot:
-        driver = DeltaX(config(robot.path, margin_seconds=0.3))
+        driver = DeltaX(config(robot.path, margin_seconds=0.2, motion={"acceleration": 20.0}))
         driver.connect()
         with pytest.raises(NoAnswerError, match="stalled"):
-            driver.move(DOWN)
+            driver.move(DOWN, speed=0.8)
         assert driver.state is State.LOST
         assert driver.close(), "the shutdown says that it could not come to rest"
         assert robot.lines[-1].startswith(("G1", "G93"))

@@ -2,15 +2,26 @@
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from delta_setup import config, emulator
 
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.geometry.poses import make_pose, rotation_z
 from keygrasp.robots import Robot
-from keygrasp.robots.delta_x import Calibration, DeltaRobot, DeltaX, State, save_calibration, table_below
+from keygrasp.robots.delta_x import (
+    Calibration,
+    DeltaRobot,
+    DeltaX,
+    State,
+    load_delta_config,
+    load_model,
+    save_calibration,
+    table_below,
+)
 from keygrasp.scene import Outcome, PlanarGrasp, Stage
 
 pytest.importorskip("serial")
@@ -201,3 +212,22 @@ def test_picks_in_a_row_lose_no_acknowledgement_and_do_not_drift(robot, caplog):
             off = driver.position - robot.firmware.machine.target * 1e-3
             assert np.abs(off).max() < 1.1e-5
     assert not [record for record in caplog.records if "acknowledgement" in record.message]
+
+
+def test_the_example_of_the_documentation_runs(robot, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "real-robot.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    code, count = re.subn(r'port="[^"]*"', f'port="{robot.path}", boot_seconds=0.1', code)
+    assert count == 1
+    exec(code, {})  # noqa: S102 - the project's own page
+    assert "Outcome.SUCCESS" in capsys.readouterr().out
+
+
+def test_the_models_of_the_documentation_are_read(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "real-robot.md").read_text(encoding="utf-8")
+    set_up, model, points = (block.split("```")[0] for block in page.split("```yaml\n")[1:4])
+    (tmp_path / "model.yaml").write_text(model)
+    assert load_model(str(tmp_path / "model.yaml")).geometry == load_model("X1").geometry
+    (tmp_path / "delta.yaml").write_text(set_up)
+    assert load_delta_config(tmp_path / "delta.yaml").tool.turn_zero == 85
+    assert len(yaml.safe_load(points)["points"]) == 5
