@@ -37,7 +37,7 @@ KINDS = dict(
 
 def candidates(work: Workload, chosen: Tiling) -> Iterator[Tiling]:
     """Tilings that make sense for a workload: of each size, whole or split as the heuristics do and half as often."""
-    found = _strips(work) if work.layout == "time-major" else _along_time(work)
+    found = _along_rows(work) if work.layout == "time-major" else _along_time(work)
     for tiling in found:
         tiles, programs = -(-work.steps // tiling.steps), -(-work.rows // tiling.rows)
         wanted = {chosen.parts, chosen.parts // 2, chosen.parts // 4} if chosen.parts > 1 else {1, 264 // programs}
@@ -48,12 +48,12 @@ def candidates(work: Workload, chosen: Tiling) -> Iterator[Tiling]:
                 yield tiling._replace(parts=parts, pipeline=pipeline)
 
 
-def _strips(work: Workload) -> Iterator[Tiling]:
+def _along_rows(work: Workload) -> Iterator[Tiling]:
     longest = 1 << (work.steps - 1).bit_length()
-    for bn, group, strips in itertools.product((16, 32, 64), (2, 4, 8, 16, 32), (1, 2, 4, 8, 16, 32)):
-        warps = bn * strips // 32
-        if group * strips <= longest and 1 <= warps <= 16 and bn < 2 * work.rows and bn <= 32 * warps:
-            yield Tiling(group * strips, bn, warps, group=group, strip=True)
+    for bn, bt, per_thread in itertools.product((8, 16, 32, 64), (8, 16, 32, 64, 128, 256), (4, 8, 16)):
+        warps = bt * bn // (32 * per_thread)
+        if bt <= longest and 1 <= warps <= 16 and bn < 2 * work.rows:
+            yield Tiling(bt, bn, warps)
 
 
 def _along_time(work: Workload) -> Iterator[Tiling]:

@@ -1,6 +1,7 @@
 """Every backend gives what the reference gives, over shapes, memory layouts, types, flags and parameters."""
 
 import dataclasses
+import itertools
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from credit_cases import BACKENDS, FORWARD, FUNCTIONS, assert_same, call, make_c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keygrasp.credit import Carry, launch
+from keygrasp.credit import Carry, gae, launch
 from keygrasp.credit.heuristics import Tiling
 
 
@@ -40,7 +41,7 @@ def test_torch_is_the_reference(name, case):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(case=cases())
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_triton_is_the_reference(name, case):
     expected_carry, carry = Carry(), Carry()
     expected = call(name, case, "reference", expected_carry)
@@ -55,16 +56,38 @@ def test_torch_in_blocks_is_the_reference(name, case):
     assert_same(call(name, case, "torch"), call(name, case, "reference"))
 
 
+@pytest.mark.parametrize("layout", ["plain", "transposed", "strided"])
+@pytest.mark.parametrize("name", ["gae", "td_lambda", "discounted"])
+def test_many_rows_step_by_step_are_the_reference(name, layout):
+    for seed, (time_dim, dense, truncations) in enumerate(itertools.product((0, 1), (False, True), (False, True))):
+        case = make_case(6, 513, time_dim=time_dim, layout=layout, seed=seed, dense=dense, truncations=truncations)
+        expected_carry, carry = Carry(), Carry()
+        expected = call(name, case, "reference", expected_carry)
+        assert_same(call(name, case, "torch", carry), expected)
+        assert_same([carry.value], [expected_carry.value])
+
+
+def test_nan_beyond_an_end_stays_there_in_many_rows():
+    done = torch.zeros(3, 600, dtype=torch.bool)
+    done[1] = True
+    rewards, values = torch.ones(3, 600), torch.ones(3, 600)
+    rewards[2] = values[2] = torch.nan
+    for name in ("terminated", "truncated"):
+        flags = {"terminated": torch.zeros_like(done), "truncated": torch.zeros_like(done), name: done}
+        found = gae(rewards, values, **flags, last_value=torch.ones(600), truncated_values=values[:1].expand(3, 600))
+        assert found.advantages[:2].isfinite().all()
+        assert found.advantages[2].isnan().all()
+
+
 @pytest.mark.parametrize("tiling", [
     Tiling(4, 2, 1), Tiling(8, 2, 1, 3), Tiling(4, 4, 1, 5, group=4), Tiling(32, 4, 2, group=4),
-    Tiling(8, 2, 1, group=4), Tiling(16, 2, 1, group=4, strip=True), Tiling(8, 4, 1, 3, group=4, strip=True),
-    Tiling(32, 2, 1, group=32, strip=True),
+    Tiling(8, 2, 1, group=4),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_way_to_cut_the_work_up_gives_the_same(name, tiling, monkeypatch):
     launch._plans.clear()
     monkeypatch.setattr(launch, "choose_tiling", lambda *_, **__: tiling)
-    case = make_case(20, 3, time_dim=1, dense=tiling.parts == 3)
+    case = make_case(12, 3, time_dim=1, dense=tiling.parts == 3)
     expected_carry, carry = Carry(), Carry()
     expected = call(name, case, "reference", expected_carry)
     found = call(name, case, "triton", carry)
@@ -133,7 +156,7 @@ def test_results_have_the_memory_layout_of_the_input(backend):
 
 @pytest.mark.parametrize("backend", ["reference", *BACKENDS])
 def test_the_same_call_gives_the_same_bits(backend):
-    case = make_case(50, 3)
+    case = make_case(24 if backend == "triton" else 50, 3)
     for name in FUNCTIONS:
         first, second = call(name, case, backend), call(name, case, backend)
         assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))

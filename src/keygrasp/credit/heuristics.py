@@ -19,9 +19,7 @@ class Tiling(NamedTuple):
         warps: Warps of a program, a power of two.
         parts: Parts that the sequence is split into; 1 for a single pass.
         pipeline: Tiles in flight where a program has several.
-        group: Neighbouring steps that a thread takes. Unless ``strip``, it reads them at once: 1 or 4, and T must be a
-            multiple of it.
-        strip: Whether lanes are neighbouring rows, each thread with a strip of steps of its own.
+        group: Neighbouring steps that a thread reads at once, 1 or 4; 4 needs T to be a multiple of it.
     """
 
     steps: int
@@ -30,13 +28,12 @@ class Tiling(NamedTuple):
     parts: int = 1
     pipeline: int = 2
     group: int = 1
-    strip: bool = False
 
 
 #: Programs a multiprocessor should have before a sequence is worth splitting.
 _PROGRAMS = 2
 #: Programs that a multiprocessor gets when a sequence is split.
-_SPLIT_PROGRAMS = 4
+_SPLIT_PROGRAMS = 16
 #: Most parts of a split: each program folds all parts before its own.
 _MOST_PARTS = 512
 
@@ -70,8 +67,8 @@ def choose_tiling(
         group = 4 if groupable and steps % 4 == 0 and tiling.steps >= 8 else 1
         tiling = tiling._replace(group=group)
     else:
-        tiling = _along_rows(steps, rows, heavy, actions)
-    if actions > 1 and time_contiguous:  # each element brings as many values again
+        tiling = _along_rows(steps, rows, heavy, processors)
+    if actions > 1:  # each element brings as many values again
         shorter = max(8, tiling.steps // _power(actions))
         tiling = tiling._replace(steps=min(tiling.steps, shorter))
     programs = -(-rows // tiling.rows)
@@ -96,15 +93,17 @@ def _along_time(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
     return Tiling(bt, bn, max(1, bt * bn // 256))
 
 
-def _along_rows(steps: int, rows: int, heavy: bool, actions: int) -> Tiling:
-    """Neighbouring rows are neighbours in memory: 32 of them to a warp, and up to 8 strips of steps to a tile."""
+def _along_rows(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
+    """Neighbouring rows are neighbours in memory: a tile is at least 32 bytes wide and as long as registers allow."""
+    if heavy:
+        bn = 8 if rows >= 8 else _power(rows)
+        bt = min(_power(steps), 32)
+        return Tiling(bt, bn, max(1, bt * bn // 256), pipeline=1)
     bn = min(32, _power(rows))
-    group = 8 if heavy else 16
-    if actions > 1:  # each element brings as many values again
-        group = max(1, 2 * group // _power(actions))
-    group = min(_power(steps), group)
-    strips = min(8 * 32 // bn, _power(steps) // group)
-    return Tiling(group * strips, bn, max(1, bn * strips // 32), group=group, strip=True)
+    while bn > 8 and -(-rows // bn) < processors:
+        bn //= 2
+    bt = min(_power(steps), max(1, 1024 // bn))
+    return Tiling(bt, bn, max(1, min(8, bt * bn // 256)))
 
 
 def _power(number: int) -> int:

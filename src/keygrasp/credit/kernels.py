@@ -81,23 +81,16 @@ def _coefficients(
 def _tile(
     P, S, OUT, OUT_S, s0, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c, log_pg,
     KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, ACTIONS: tl.constexpr,
-    ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, STRIP: tl.constexpr, WIDE: tl.constexpr,
+    ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Process one tile from position ``s0``; returns the state after it and, for REDUCE, the composed (u, v)."""
     m = tl.arange(0, BT)[:, None]
     g = tl.arange(0, BT // GROUP)[:, None]  # groups, and where each starts in time
     if WIDE:
         m, g = m.to(tl.int64), g.to(tl.int64)
-    if STRIP:
-        i = (m % (BT // GROUP)) * GROUP + m // (BT // GROUP)
-        live = (s0 + i < end) & row_ok
-    else:  # the whole group: T is a multiple of GROUP
-        i = m
-        live = (s0 + (m // GROUP) * GROUP < end) & row_ok
+    live = (s0 + (m // GROUP) * GROUP < end) & row_ok  # the whole group: T is a multiple of GROUP
     if FORWARD:
-        t0, dt, dg, back = tl.cast(s0, tl.int64), i, GROUP * g, -1
-    elif STRIP:
-        t0, dt, dg, back = tl.cast(steps - 1 - s0, tl.int64), -i, -GROUP * g, 1
+        t0, dt, dg, back = tl.cast(s0, tl.int64), m, GROUP * g, -1
     else:  # positions count backward in time; within a group, memory order stays forward
         t0, dt, dg, back = tl.cast(steps - GROUP - s0, tl.int64), m % GROUP - (m // GROUP) * GROUP, -GROUP * g, GROUP
     counts = live
@@ -123,7 +116,7 @@ def _tile(
             successor = tl.zeros_like(data)
         elif P[NEXT_VALUES] is None:
             successor, nearest = following(
-                P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP, STRIP
+                P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP
             )  # fmt: skip
         elif ACTIONS > 0:
             successor = expectation(P, S, t0, n0, dt, dn, live, ACTIONS, ACTION_BLOCK)
@@ -146,11 +139,11 @@ def _tile(
         own = edge
         if GROUP > 1:
             own = own_factor(P, S, t0, n0, dt, dn, live, gamma, lam, log_c, KIND)
-        entry = moved(own, edge, FORWARD, GROUP, STRIP)
+        entry = moved(own, edge, FORWARD, GROUP)
         v = tl.where(live, v * entry, 1.0)
         v = tl.where(live & (entry == 0), 0.0, v)
 
-    state, received, end_u, end_v, end_x = solve_tile(u, v, x, g, FORWARD, GROUP, STRIP)
+    state, received, end_u, end_v, end_x = solve_tile(u, v, x, g, FORWARD, GROUP)
     if STAGE == REDUCE:
         au, av = then(au, av, end_u, end_v)
     else:
@@ -213,12 +206,12 @@ def _fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK: tl.const
     return tl.where(v == 0, u, u + v * x)
 
 
-@triton.jit(do_not_specialize=["one"])
+@triton.jit
 def scan_kernel(
-    P, S, OUT, OUT_S, aggregates, steps, rows, part_steps, parts, one, gamma, lam, log_rho, log_c, log_pg,
+    P, S, OUT, OUT_S, aggregates, steps, rows, part_steps, parts, gamma, lam, log_rho, log_c, log_pg,
     KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, SINGLE: tl.constexpr,
     ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
-    GROUP: tl.constexpr, STRIP: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr, WIDE: tl.constexpr,
+    GROUP: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Solve one recurrence for ``BN`` rows (grid axis 0) and one part of the steps (grid axis 1).
 
@@ -231,17 +224,13 @@ def scan_kernel(
         steps, rows: T and N.
         part_steps: Steps of a part, a multiple of ``BT`` unless there is one part.
         parts: Number of parts.
-        one: 1, which the compiler doesn't know. Where it sees that rows are neighbours, it gives a thread several of
-            them and spreads the steps over the lanes, so that the scan along time needs hundreds of shuffles.
         gamma, lam, log_rho, log_c, log_pg: Scalar parameters; clips of ratios as logarithms.
         KIND, FORWARD: The recurrence and its direction.
         STAGE: WHOLE, REDUCE or APPLY.
         SINGLE: Whether a part is a single tile.
         ACTIONS, ACTION_BLOCK: Actions of the successors (0: none) and how many are read at once.
         BT, BN: Size of a tile, powers of two.
-        GROUP: Neighbouring steps that a thread takes. Where they are neighbours in memory, they are read at once: 4 if
-            T is a multiple of 4, else 1.
-        STRIP: Whether rows, not steps, are neighbours in memory.
+        GROUP: 4 where four neighbouring steps are read at once (time contiguous, T a multiple of 4), else 1.
         PART_BLOCK: Power of two that is at least ``parts``.
         PIPELINE: Tiles in flight.
         WIDE: Whether offsets within a tile need 64 bits.
@@ -249,8 +238,6 @@ def scan_kernel(
     n0 = tl.program_id(0).to(tl.int64) * BN
     part = tl.program_id(1)
     dn = tl.arange(0, BN)[None, :]
-    if STRIP:
-        dn = dn * one
     if WIDE:
         dn = dn.to(tl.int64)
     row_ok = n0 + dn < rows
@@ -269,14 +256,14 @@ def scan_kernel(
     if SINGLE:
         x, au, av, nearest = _tile(
             P, S, OUT, OUT_S, begin, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c, log_pg,
-            KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, STRIP, WIDE,
+            KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, WIDE,
         )  # fmt: skip
     else:
         for s0 in tl.range(begin, end, BT, num_stages=PIPELINE):
             x, au, av, nearest = _tile(
                 P, S, OUT, OUT_S, s0, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c,
                 log_pg,
-                KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, STRIP, WIDE,
+                KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, WIDE,
             )  # fmt: skip
     row = n0 + tl.arange(0, BN)
     if STAGE == REDUCE:

@@ -128,7 +128,7 @@ def _run(
     bounds = _NO_BOUNDS
     if inputs.log_probs is not None:
         bounds = (log_bound(numbers.rho_bar), log_bound(numbers.c_bar), log_bound(numbers.pg_rho_bar))
-    numeric = (*plan.sizes, 1, numbers.gamma, numbers.lam, *bounds)
+    numeric = (*plan.sizes, numbers.gamma, numbers.lam, *bounds)
     if plan.repeats:  # addresses in place of tensors spare the launcher a question to the driver for each
         places = tuple([None if tensor is None else tensor.data_ptr() for tensor in written])
         raw = (addresses, plan.strides, places, plan.result_strides, aggregates.data_ptr(), *numeric)
@@ -241,7 +241,6 @@ def _launches(
             bt,
             bn,
             tiling.group,
-            int(tiling.strip),
             triton.next_power_of_2(parts),
             tiling.pipeline,
             int(wide),

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.library import Library
 
-from keygrasp.credit import reference, vectorised
+from keygrasp.credit import reference, stepwise, vectorised
 from keygrasp.credit.problem import Inputs, Kind, Numbers, Wanted, check
 from keygrasp.credit.scans import blocked_scan, log_depth_scan
 from keygrasp.errors import InputError
@@ -106,6 +106,8 @@ def _solve(kind: Kind, inputs: Inputs, numbers: Numbers, wanted: Wanted, backend
         return found
     if backend == "torch":
         with torch.no_grad():
+            if stepwise.suits(kind, inputs, numbers, wanted):
+                return stepwise.solve(kind, inputs, numbers, wanted)
             return vectorised.solve(kind, inputs, numbers, wanted, blocked_scan)
     if backend == "reference":
         with torch.no_grad():

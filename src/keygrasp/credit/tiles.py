@@ -145,37 +145,11 @@ def join_groups(x0, x1, x2, x3):
     return tl.reshape(tl.permute(both, (0, 2, 3, 1)), [x0.shape[0] * 4, x0.shape[1]])
 
 
-# Where rows are neighbours in memory, a warp's lanes take neighbouring rows and each thread a strip of GROUP steps:
-# index m = G j + g is step j of strip g, so that j runs over the registers of a thread and g over warps.
-
-
 @triton.jit
-def strips(x, GROUP: tl.constexpr):
-    """[GROUP * G, BN] to [GROUP, G, BN], without moving anything."""
-    return tl.reshape(x, [GROUP, x.shape[0] // GROUP, x.shape[1]])
-
-
-@triton.jit
-def whole(x):
-    """The opposite of ``strips``."""
-    return tl.reshape(x, [x.shape[0] * x.shape[1], x.shape[2]])
-
-
-@triton.jit
-def last_two(value1, before1, known1, value2, before2, known2):
-    """The last value of a sequence, the one before it, and whether there is one before it."""
-    return value2, tl.where(known2 != 0, before2, value1), known1 | known2 | 1
-
-
-@triton.jit
-def moved(x, edge, FORWARD: tl.constexpr, GROUP: tl.constexpr, STRIP: tl.constexpr):
+def moved(x, edge, FORWARD: tl.constexpr, GROUP: tl.constexpr):
     """Each step's predecessor in the order of the recurrence; ``edge`` [G, BN] is that of each group's first step."""
     if GROUP == 1:
         found = edge
-    elif STRIP:
-        x = strips(x, GROUP)
-        _, before, known = tl.associative_scan((x, x, tl.zeros(x.shape, tl.int32)), 0, last_two)
-        found = whole(tl.where(known != 0, before, edge[None, :, :]))
     else:
         x0, x1, x2, x3 = split_groups(x)
         if FORWARD:
@@ -199,13 +173,6 @@ def tile_end(x, i):
 
 
 @triton.jit
-def strip_end(x):
-    """The last step of each strip, [G, BN]."""
-    j = tl.arange(0, x.shape[0])[:, None, None]
-    return tl.sum(tl.where(j == x.shape[0] - 1, x, 0), axis=0)
-
-
-@triton.jit
 def apply(u, v, x):
     """Give u + v * x, where a factor of 0 cuts."""
     return tl.where(v == 0, u, u + v * x)
@@ -213,44 +180,34 @@ def apply(u, v, x):
 
 @triton.jit
 def following(
-    P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP: tl.constexpr, STRIP: tl.constexpr
+    P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP: tl.constexpr
 ):  # fmt: skip
     """Value of the next step in time that isn't masked, and what the tile after this one needs for the same."""
     last = tl.zeros_like(dn).to(tl.float32)
     if P[LAST_VALUE] is not None:
         last = load_rows(P, S, LAST_VALUE, n0, dn, row_ok)
-    if P[MASK] is not None:  # groups are strips here, of one step at least
-        known = strips(counts.to(tl.int32), GROUP)
-        latest, known = tl.associative_scan((strips(tl.where(counts, value, 0.0), GROUP), known), 0, latest_known)
-        ends, ends_known = tl.associative_scan((strip_end(latest), strip_end(known)), 0, latest_known)
-        ends = tl.where(ends_known != 0, ends, nearest[None, :])
-        before = previous(ends, nearest, g)
-        found = moved(whole(tl.where(known != 0, latest, before[None, :, :])), before, False, GROUP, STRIP)
-        nearest = tile_end(ends, g)
+    if P[MASK] is not None:  # groups are single steps here
+        latest, known = tl.associative_scan((tl.where(counts, value, 0.0), counts.to(tl.int32)), 0, latest_known)
+        latest = tl.where(known != 0, latest, nearest[None, :])
+        found = previous(latest, nearest, g)
+        nearest = tile_end(latest, g)
     else:
         start = s0 + GROUP * g
         keep = (start > 0) & (start < end) & row_ok
         edge = load_tile(P, S, VALUES, t0 + back, n0, dg, dn, keep).to(tl.float32)
-        found = moved(value, tl.where(start == 0, last, edge), False, GROUP, STRIP)
+        found = moved(value, tl.where(start == 0, last, edge), False, GROUP)
     return found, nearest
 
 
 @triton.jit
-def solve_tile(u, v, x, g, FORWARD: tl.constexpr, GROUP: tl.constexpr, STRIP: tl.constexpr):
+def solve_tile(u, v, x, g, FORWARD: tl.constexpr, GROUP: tl.constexpr):
     """The scan within a tile, without (u, v) or with the state ``x`` before it.
 
     Returns:
         The state of each step, the state that each step receives, the composed (u, v) of the whole tile and its end
         state.
     """
-    if GROUP > 1 and STRIP:
-        u, v = tl.associative_scan((strips(u, GROUP), strips(v, GROUP)), 0, then)
-        cu, cv = tl.associative_scan((strip_end(u), strip_end(v)), 0, then)
-        ends = apply(cu, cv, x[None, :])
-        before = previous(ends, x, g)
-        state = whole(apply(u, v, before[None, :, :]))
-        received = moved(state, before, FORWARD, GROUP, STRIP)
-    elif GROUP > 1:
+    if GROUP > 1:
         if FORWARD:
             a0, a1, a2, a3 = split_groups(u)
             b0, b1, b2, b3 = split_groups(v)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from dataclasses import dataclass
@@ -52,6 +53,14 @@ class Steps:
     def count(self) -> int:
         """Number of steps."""
         return self.layout.steps
+
+    def rows_together(self) -> Steps:
+        """The same with the rows of each step side by side in memory."""
+        found = copy.copy(self)
+        for name, tensor in vars(self).items():
+            if isinstance(tensor, Tensor) and name not in ("like", "last_value", "carry"):
+                object.__setattr__(found, name, tensor.contiguous())
+        return found
 
     def initial_carry(self) -> Tensor:
         """State before the first processed step, [N]."""
