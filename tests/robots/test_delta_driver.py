@@ -24,6 +24,7 @@ from keygrasp.robots.delta_x import (
     forward,
 )
 from keygrasp.robots.delta_x.port import find_port
+from keygrasp.robots.delta_x.ramps import Ramp
 
 pytest.importorskip("serial")
 pytestmark = pytest.mark.hardware
@@ -292,3 +293,33 @@ def test_without_pyserial_the_extra_is_named_and_the_kinematics_work(monkeypatch
     with pytest.raises(MissingExtraError, match=r"keygrasp\[hardware\]"):
         DeltaX(config("/dev/nowhere")).connect()
     assert np.isfinite(DeltaX(config("/dev/nowhere")).angles).all()
+
+
+def test_the_estimate_follows_the_robot_while_it_moves():
+    with emulator(scale=1) as robot, DeltaX(config(robot.path, motion={"stop_latency": 5.0})) as driver:
+        driver.move(DOWN, speed=0.5)
+        worker = threading.Thread(target=driver.move, args=(np.array([[0.08, 0, -0.3]]),), kwargs={"speed": 0.1})
+        count = len(moves(robot))
+        worker.start()
+        wait_until(lambda: len(moves(robot)) > count)
+        time.sleep(0.4)
+        there = robot.firmware.position(robot._now()) * 1e-3
+        estimate = forward(driver.model.geometry, driver.angles)
+        assert 0.01 < there[0] < 0.075
+        assert np.linalg.norm(estimate - there) < 0.02
+        worker.join()
+        np.testing.assert_allclose(forward(driver.model.geometry, driver.angles), [0.08, 0, -0.3], atol=1e-5)
+
+
+@given(st.floats(1e-4, 1.0), st.floats(1e-3, 2.0), st.floats(0.01, 50.0))
+def test_ramps_are_continuous_and_keep_their_limits(distance, speed, acceleration):
+    ramp = Ramp(distance, speed, acceleration)
+    times = np.linspace(0, ramp.duration, 401)
+    way = distance * np.array([ramp.share(t) for t in times])
+    step = times[1]
+    assert way[0] == 0
+    assert way[-1] == pytest.approx(distance)
+    assert np.diff(way).max() / step <= speed * (1 + 1e-6)
+    assert np.abs(np.diff(way, 2)).max() / step**2 <= acceleration * (1 + 1e-3) + 1e-6 * acceleration
+    assert ramp.share(-1.0) == 0
+    assert ramp.share(2 * ramp.duration) == 1

@@ -29,8 +29,10 @@ from keygrasp.robots.delta_x.failures import (
 )
 from keygrasp.robots.delta_x.kinematics import inverse
 from keygrasp.robots.delta_x.model import DeltaModel, load_model
+from keygrasp.robots.delta_x.ramps import Ramp
 from keygrasp.robots.delta_x.session import Session, Watch
 from keygrasp.robots.delta_x.state import State
+from keygrasp.robots.delta_x.tracking import Tracker
 from keygrasp.robots.delta_x.workspace import check_path
 
 log = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ class DeltaX:
         self.config = config
         self.model = load_model(config.model) if model is None else model
         self._connection: Connection | None = None
-        self._position: Array | None = None
+        self._tracker = Tracker(self.model.home, config.position_tolerance)
         self._turn: float | None = None
         self._lost = False
         self._halted = threading.Event()
@@ -83,12 +85,12 @@ class DeltaX:
     @property
     def position(self) -> Array:
         """(3,) of the platform, as the robot last confirmed it; home before it ever did."""
-        return self.model.home if self._position is None else self._position.copy()
+        return self._tracker.position
 
     @property
     def angles(self) -> Array:
-        """(3,) of the upper arms at :attr:`position`."""
-        return inverse(self.model.geometry, self.position)
+        """(3,) of the upper arms where the platform should be by now: for displays, from any thread."""
+        return inverse(self.model.geometry, self._tracker.estimate())
 
     # Connecting and closing
 
@@ -127,8 +129,7 @@ class DeltaX:
             self._finish_homing(lambda: session.position(self._homing_seconds, attempts=1))
         else:
             self._home(session)
-        acceleration = min(self.config.motion.acceleration, self.model.max_acceleration)
-        limits = dialects.speed_limits(self.model.dialect, self.model.max_speed, acceleration)
+        limits = dialects.speed_limits(self.model.dialect, self.model.max_speed, self._acceleration)
         for text in ("G90", *limits, *self.config.tool.select(self.model.dialect)):
             self._send(session, text)
 
@@ -182,7 +183,7 @@ class DeltaX:
     def _finish_homing(self, wait: Callable[[], Array]) -> None:
         self._turn = None
         try:
-            self._run(lambda: self._confirm(self.model.home, wait()))
+            self._run(lambda: self._tracker.confirm(self.model.home, wait()))
         except NoAnswerError as error:
             self._lost = True
             raise NoAnswerError(f"the robot did not finish homing: {error.problem}", "Look at its end stops") from error
@@ -239,35 +240,37 @@ class DeltaX:
             self._piece(session, start + share * (goal - start), speed, turn, cancelled)
         self._turn = turn if turn is not None else self._turn
         expected = start if length < SHORTEST_MOVE else goal
-        self._run(lambda: self._confirm(expected, self._where(session)))
+        self._run(lambda: self._tracker.confirm(expected, self._where(session)))
 
     def _piece(
         self, session: Session, goal: Array, speed: float, turn: float | None, cancelled: CancelCheck | None
     ) -> None:
         """One command. Where its acknowledgement is lost, the robot is asked whether it got there."""
-        seconds = float(np.linalg.norm(goal - self.position)) / speed + speed / self.config.motion.acceleration
+        ramp = Ramp(float(np.linalg.norm(goal - self.position)), speed, self._acceleration)
+        seconds = ramp.duration
         if turn is not None:
             seconds = max(seconds, (2 * math.pi if self._turn is None else abs(turn - self._turn)) / _TURN_SPEED)
         watch = self._watch(cancelled if self.model.soft_stop else None)
         text = dialects.move(goal.tolist(), speed, turn)
+        self._tracker.begin(goal, ramp)
         try:
             self._run(lambda: session.command(text, self.config.timeout(seconds), watch))
         except HaltedError:
             if not self._halted.is_set() and self._connection is not None:
-                self._position = self._known(self._connection.come_to_rest)
+                self._tracker.take(self._known(self._connection.come_to_rest))
             raise
         except CommandRejectedError:
-            self._position = self._where(session)
+            self._tracker.take(self._where(session))
             raise
         except NoAnswerError as error:
             self._recover(session, goal, seconds, error)
-        self._position = goal
+        self._tracker.take(goal)
 
     def _recover(self, session: Session, goal: Array, seconds: float, error: NoAnswerError) -> None:
         """After a missing acknowledgement: get in step, and go on only if the robot is where it was sent."""
         log.warning("%s; asking the robot where it is", error.problem)
-        self._position = self._where(session, seconds)
-        if float(np.linalg.norm(self._position - goal)) > self.config.position_tolerance:
+        self._tracker.take(self._where(session, seconds))
+        if not self._tracker.is_at(goal):
             raise error
         log.warning("the robot has arrived; only its acknowledgement was lost")
 
@@ -384,16 +387,9 @@ class DeltaX:
             self._lost = True
             raise
 
-    def _confirm(self, expected: Array, actual: Array) -> None:
-        """Take over what the robot says, and refuse to go on if that isn't where it should be."""
-        self._position = actual
-        off = float(np.linalg.norm(actual - expected))
-        if off > self.config.position_tolerance:
-            raise PositionError(
-                f"the robot says it is {off * 1e3:.2f} mm from where it was sent "
-                f"({', '.join(f'{1e3 * v:.2f}' for v in actual)}) mm",
-                "Connect again, which homes it",
-            )
+    @property
+    def _acceleration(self) -> float:
+        return min(self.config.motion.acceleration, self.model.max_acceleration)
 
     @property
     def _homing_seconds(self) -> float:

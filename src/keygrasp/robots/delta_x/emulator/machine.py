@@ -10,6 +10,7 @@ import numpy as np
 from keygrasp.geometry.poses import Array
 from keygrasp.robots.delta_x.kinematics import inverse
 from keygrasp.robots.delta_x.model import DeltaModel
+from keygrasp.robots.delta_x.ramps import Ramp
 
 #: X1's defaults: millimetres a second, the same squared, and speeds of its servos in degrees a second.
 DEFAULT_SPEED = 300.0
@@ -24,6 +25,8 @@ TURN_HOME = 85.0
 #: Degrees of the arms when the power comes on, and by which they leave the end stops and come back.
 _HANGING = 10.0
 _BACK_OFF = 10.0
+#: Degrees a second squared of the arms while homing: hardly a ramp.
+_HOMING_ACCELERATION = 1e4
 #: Moves shorter than this are acknowledged but not made.
 SHORTEST_MOVE = 0.2
 #: What the firmware's single-precision forward kinematics give for y at home.
@@ -37,28 +40,21 @@ class Motion:
     Attributes:
         start: Where it began.
         goal: Where it ends.
-        duration: Seconds.
-        ramp: Seconds of acceleration at each end.
+        ramp: Its course.
     """
 
     start: Array
     goal: Array
-    duration: float
-    ramp: float
+    ramp: Ramp
+
+    @property
+    def duration(self) -> float:
+        """Seconds from rest to rest."""
+        return self.ramp.duration
 
     def at(self, elapsed: float) -> Array:
         """Where the platform is after some seconds."""
-        if self.duration <= 0 or elapsed >= self.duration:
-            return self.goal
-        t, ramp = max(0.0, elapsed), self.ramp
-        peak = 1 / (self.duration - ramp)  # shares a second while cruising
-        if t < ramp:
-            share = 0.5 * peak / ramp * t**2
-        elif t <= self.duration - ramp:
-            share = peak * (t - ramp / 2)
-        else:
-            share = 1 - 0.5 * peak / ramp * (self.duration - t) ** 2
-        return np.asarray(self.start + share * (self.goal - self.start))
+        return np.asarray(self.start + self.ramp.share(elapsed) * (self.goal - self.start))
 
 
 class Machine:
@@ -122,17 +118,16 @@ class Machine:
         distance = float(np.linalg.norm(goal - start)) if length is None else length
         self.target = goal
         self._update_angles()
-        ramp = min(self.speed / self.acceleration, math.sqrt(distance / self.acceleration))
-        return Motion(start, goal, distance / (self.acceleration * ramp) + ramp if ramp > 0 else 0.0, ramp)
+        return Motion(start, goal, Ramp(distance, self.speed, self.acceleration))
 
     def start_homing(self) -> Motion:
         """Begin homing: all arms up to the end stops, off them and on again."""
         lift = float(np.max(self.angles)) - math.degrees(self.model.home_angle) + 2 * _BACK_OFF
-        duration = max(lift, 2 * _BACK_OFF) / math.degrees(self.model.home_speed)
+        way = Ramp(max(lift, 2 * _BACK_OFF), math.degrees(self.model.home_speed), _HOMING_ACCELERATION)
         start, self.target, self.turn = self.target, self.home, TURN_HOME
         self.angles = np.full(3, math.degrees(self.model.home_angle))
         self.motors = True
-        return Motion(start, self.home, duration, duration / 2)
+        return Motion(start, self.home, way)
 
     def turn_to(self, angle: float) -> float:
         """Turn the tool; returns how long that takes."""

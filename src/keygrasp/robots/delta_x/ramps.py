@@ -1,0 +1,44 @@
+"""Rest-to-rest motions of limited speed and acceleration, as the firmware makes them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A motion over a distance: full acceleration, full speed where there is room for it, full deceleration.
+
+    Attributes:
+        distance: In any unit of length.
+        speed: The same a second.
+        acceleration: The same a second squared.
+    """
+
+    distance: float
+    speed: float
+    acceleration: float
+
+    @property
+    def rise(self) -> float:
+        """Seconds of acceleration, and of deceleration."""
+        return min(self.speed / self.acceleration, math.sqrt(self.distance / self.acceleration))
+
+    @property
+    def duration(self) -> float:
+        """Seconds from rest to rest."""
+        rise = self.rise
+        return self.distance / (self.acceleration * rise) + rise if rise > 0 else 0.0
+
+    def share(self, elapsed: float) -> float:
+        """Share in [0, 1] of the distance after some seconds."""
+        duration, rise = self.duration, self.rise
+        if elapsed >= duration:
+            return 1.0
+        t, half = max(0.0, elapsed), 0.5 * self.acceleration / self.distance
+        if t < rise:
+            return half * t**2
+        if t <= duration - rise:
+            return half * rise * (2 * t - rise)
+        return 1.0 - half * (duration - t) ** 2
