@@ -161,13 +161,16 @@ class DeltaRobot:
         plan, driver, motion = self._plan(grasp), self.driver, self.config.motion
         begin(Stage.APPROACH)
         self._held = False
-        driver.release() if self.config.tool.kind == "vacuum" else driver.grip(grasp.width)
+        if self.config.tool.kind == "vacuum":
+            driver.release()
+        else:
+            driver.grip(grasp.width)
         driver.move(plan.approach, turn=plan.turn, cancelled=cancelled)
         begin(Stage.DESCEND)
         driver.move(plan.act, speed=motion.descend_speed, cancelled=cancelled)
         begin(Stage.CLOSE)
+        self._held = True  # for all that is known, from the moment in which the tool may close
         driver.grasp()
-        self._held = True  # for all that is known
         begin(Stage.LIFT)
         driver.move(plan.leave, speed=motion.lift_speed, cancelled=cancelled)
         self._check_held(Outcome.SLIPPED, "nothing is held after lifting")
