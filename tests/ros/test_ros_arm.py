@@ -29,7 +29,7 @@ FAKE = [sys.executable, str(Path(__file__).parents[1] / "support" / "fake_ur5.py
 ARM = [sys.executable, "-m", EXECUTABLES, "trajectory_arm", "--ros-args"]
 #: Seconds after which joint states are stale: enough for a busy machine.
 STALE = 1.5
-GIVEN = ("speed:=1.0", "motion_margin:=1", f"state_timeout:={STALE}")
+GIVEN = ("speed:=1.0", "motion_margin:=4.0", f"state_timeout:={STALE}")
 STAGES = ["approach", "descend", "close", "lift", "shake", "hold"]
 
 
