@@ -23,7 +23,7 @@ from keygrasp.robots.delta_x import (
     State,
     forward,
 )
-from keygrasp.robots.delta_x.port import find_port
+from keygrasp.robots.delta_x.port import find_port, is_plugged_in
 from keygrasp.robots.delta_x.ramps import Ramp
 
 pytest.importorskip("serial")
@@ -173,10 +173,14 @@ def test_motion_before_connecting_is_refused():
         DeltaX(config("/dev/nowhere")).move(DOWN)
 
 
-def test_a_robot_that_has_just_booted_is_not_homed_again():
-    with emulator(boot_seconds=0.4, scale=20) as robot, DeltaX(config(robot.path, boot_seconds=5.0)) as driver:
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_robot_that_has_just_booted_is_not_homed_again(dialect):
+    model = dataclasses.replace(MODELS["X1"], dialect=dialect)
+    running = emulator(model=model, boot_seconds=0.4, scale=3)
+    with running as robot, DeltaX(config(robot.path, boot_seconds=5.0), model) as driver:
         assert "G28" not in robot.lines
         np.testing.assert_allclose(driver.position, driver.model.home, atol=1e-5)
+        driver.move(DOWN, speed=0.5)
 
 
 def test_an_unfinished_line_of_a_dead_client_is_never_executed(robot):
@@ -284,6 +288,9 @@ def test_the_port_is_found_by_the_adapters_number(monkeypatch):
     ]
     monkeypatch.setattr(listing, "comports", lambda: ports)
     assert find_port("123E5") == "/dev/ttyUSB3"
+    assert is_plugged_in("/dev/nowhere", "123E5")
+    assert not is_plugged_in("/dev/null", "12300000.0")
+    assert not is_plugged_in("/dev/nowhere", None)
     with pytest.raises(RobotError, match=r"'12300000\.0'.*123E5 \(/dev/ttyUSB3\)"):
         find_port("12300000.0")
 
@@ -298,14 +305,14 @@ def test_without_pyserial_the_extra_is_named_and_the_kinematics_work(monkeypatch
 def test_the_estimate_follows_the_robot_while_it_moves():
     with emulator(scale=1) as robot, DeltaX(config(robot.path, motion={"stop_latency": 5.0})) as driver:
         driver.move(DOWN, speed=0.5)
-        worker = threading.Thread(target=driver.move, args=(np.array([[0.08, 0, -0.3]]),), kwargs={"speed": 0.1})
+        worker = threading.Thread(target=driver.move, args=(np.array([[0.08, 0, -0.3]]),), kwargs={"speed": 0.05})
         count = len(moves(robot))
         worker.start()
         wait_until(lambda: len(moves(robot)) > count)
         time.sleep(0.4)
         there = robot.firmware.position(robot._now()) * 1e-3
         estimate = forward(driver.model.geometry, driver.angles)
-        assert 0.01 < there[0] < 0.075
+        assert 0.005 < there[0] < 0.079
         assert np.linalg.norm(estimate - there) < 0.02
         worker.join()
         np.testing.assert_allclose(forward(driver.model.geometry, driver.angles), [0.08, 0, -0.3], atol=1e-5)

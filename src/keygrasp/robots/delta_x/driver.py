@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
@@ -29,6 +28,7 @@ from keygrasp.robots.delta_x.failures import (
 )
 from keygrasp.robots.delta_x.kinematics import inverse
 from keygrasp.robots.delta_x.model import DeltaModel, load_model
+from keygrasp.robots.delta_x.port import is_plugged_in
 from keygrasp.robots.delta_x.ramps import Ramp
 from keygrasp.robots.delta_x.session import Session, Watch
 from keygrasp.robots.delta_x.state import State
@@ -141,10 +141,11 @@ class DeltaX:
         """
         self.close()
         deadline = time.monotonic() + self.config.reconnect_seconds
-        while self.config.serial_number is None and not Path(self.config.port).exists():
+        port, number = self.config.port, self.config.serial_number
+        while not is_plugged_in(port, number):
             if time.monotonic() > deadline:
                 raise ConnectionLostError(
-                    f"{self.config.port} stayed away for {self.config.reconnect_seconds:.0f} s", "Check the cable"
+                    f"{number or port} stayed away for {self.config.reconnect_seconds:.0f} s", "Check the cable"
                 )
             time.sleep(_LOOK_SECONDS)
         self.connect()

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import termios
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keygrasp.errors import RobotError
@@ -34,6 +35,15 @@ def find_port(serial_number: str) -> str:
             return str(port.device)
     known = ", ".join(f"{port.serial_number} ({port.device})" for port in ports if port.serial_number) or "none"
     raise RobotError(f"no serial adapter has the number '{serial_number}'", f"Plugged in: {known}")
+
+
+def is_plugged_in(path: str, serial_number: str | None) -> bool:
+    """Whether a port is there, by the number of its adapter or by its path."""
+    if serial_number is None:
+        return Path(path).exists()
+    with contextlib.suppress(RobotError):
+        return bool(find_port(serial_number))
+    return False
 
 
 class SerialPort:

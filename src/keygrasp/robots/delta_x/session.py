@@ -49,7 +49,7 @@ class Session:
 
     @property
     def in_step(self) -> bool:
-        """Whether every answer so far is known to belong to what was sent."""
+        """Whether the robot is known to be at rest, and every answer to belong to what was sent."""
         return self._in_step
 
     def handshake(self, boot_seconds: float, seconds: float) -> bool:
@@ -77,6 +77,7 @@ class Session:
             while (reply := self.link.next(ask_again)) is not None:
                 booted |= reply.kind is Kind.BOOTED
                 if reply.kind is Kind.READY:
+                    self._in_step = not booted  # it homes itself, and will not say when it is done
                     return booted
                 heard = reply.text
         hint = f"; it says '{heard[:40]}'" if heard else ""

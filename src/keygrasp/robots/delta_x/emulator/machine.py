@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keygrasp.geometry.poses import Array
-from keygrasp.robots.delta_x.kinematics import inverse
+from keygrasp.robots.delta_x.kinematics import forward, inverse
 from keygrasp.robots.delta_x.model import DeltaModel
 from keygrasp.robots.delta_x.ramps import Ramp
 
@@ -67,9 +67,9 @@ class Machine:
     def __init__(self, model: DeltaModel) -> None:
         self.model = model
         self.home = np.array([0.0, _HOME_Y, model.home_z * 1e3])
-        self.target = self.home
         self.turn = TURN_HOME
         self.angles = np.full(3, _HANGING)
+        self.target = forward(model.geometry, np.radians(self.angles)) * 1e3
         self.power_on()
 
     def power_on(self) -> None:
