@@ -84,11 +84,12 @@ def cpu_ms(call: Callable[[], Any], repeats: int = 7) -> float:
 
 
 def copy_bandwidth() -> float:
-    """Bytes a second that a large copy on the device moves, read and written."""
-    size = 1 << 30
-    source = torch.empty(size, dtype=torch.uint8, device="cuda").random_()
+    """Bytes a second that a large copy on the device moves, read and written; by a kernel or by the driver's copy."""
+    count = 1 << 28
+    source = torch.empty(count, device="cuda").normal_()
     target = torch.empty_like(source)
-    return 2 * size / (device_us([lambda: target.copy_(source)]) / 1e6)
+    ways = (lambda: target.copy_(source), lambda: torch.neg(source, out=target))
+    return 8 * count / (min(device_us([way]) for way in ways) / 1e6)
 
 
 def empty_kernel_us() -> float:

@@ -45,7 +45,6 @@ from keygrasp.credit.tiles import (
     load_number,
     load_rows,
     load_tile,
-    moved,
     own_factor,
     solve_tile,
     then,
@@ -133,13 +132,9 @@ def _tile(
     u = tl.where(counts, u, 0.0)
     v = tl.where(counts, v, 1.0)
     if (KIND == RETRACE) or (KIND == TRACES):
-        start = s0 + GROUP * g
-        keep = (start > 0) & (start < end) & row_ok
-        edge = own_factor(P, S, t0 + back, n0, dg, dn, keep, gamma, lam, log_c, KIND)
-        own = edge
-        if GROUP > 1:
-            own = own_factor(P, S, t0, n0, dt, dn, live, gamma, lam, log_c, KIND)
-        entry = moved(own, edge, FORWARD, GROUP)
+        after = -1 if FORWARD else 1
+        first = tl.cast(0, tl.int64) if FORWARD else tl.cast(steps - 1, tl.int64)
+        entry = own_factor(P, S, t0 + after, n0, dt, dn, live & (t0 + dt != first), gamma, lam, log_c, KIND)
         v = tl.where(live, v * entry, 1.0)
         v = tl.where(live & (entry == 0), 0.0, v)
 
