@@ -106,7 +106,7 @@ def test_the_idle_graph_needs_little_and_picks_from_another_terminal(run, domain
     time.sleep(1.0)
     shares = []
     # A busy machine makes the same work cost more, never less: the best of a few looks counts.
-    while len(shares) < 4 and min(shares, default=1.0) > 0.05:
+    while len(shares) < 10 and min(shares, default=1.0) > 0.05:
         before, began = cpu_seconds(child.pid), time.monotonic()
         time.sleep(6.0)
         shares.append((cpu_seconds(child.pid) - before) / (time.monotonic() - began))
