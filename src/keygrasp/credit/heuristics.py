@@ -1,6 +1,7 @@
 """How the work of a call is cut up: a pure function of its shape, so that it can be read, tested and measured.
 
-The numbers were chosen on an H200; ``benchmarks/credit_tune.py`` measures the alternatives for any shape and GPU.
+The numbers are the best of some twenty tilings a shape for GAE and V-trace on an H200; the other kinds follow them
+unmeasured. ``benchmarks/credit_tune.py`` measures the alternatives for any kind, shape and GPU.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Tiling(NamedTuple):
     group: int = 1
 
 
-#: Programs a multiprocessor should have before a sequence is worth splitting.
+#: A sequence is split if a multiprocessor had fewer programs than this (half of it where rows are neighbours).
 _PROGRAMS = 2
 #: Programs that a multiprocessor gets when a sequence is split.
 _SPLIT_PROGRAMS = 16
