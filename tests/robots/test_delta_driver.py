@@ -319,6 +319,7 @@ def test_the_estimate_follows_the_robot_while_it_moves():
 
 
 @given(st.floats(1e-4, 1.0), st.floats(1e-3, 2.0), st.floats(0.01, 50.0))
+@settings(deadline=None)
 def test_ramps_are_continuous_and_keep_their_limits(distance, speed, acceleration):
     ramp = Ramp(distance, speed, acceleration)
     times = np.linspace(0, ramp.duration, 401)

@@ -220,6 +220,7 @@ def test_answers_are_told_apart(line, kind, position):
 
 
 @given(st.binary(max_size=300))
+@settings(deadline=None)
 def test_any_line_parses(data):
     reply = parse_reply(data)
     assert isinstance(reply.kind, Kind)
@@ -227,6 +228,7 @@ def test_any_line_parses(data):
 
 
 @given(st.binary(max_size=2000), st.integers(1, 50))
+@settings(deadline=None)
 def test_lines_are_the_same_however_the_bytes_arrive(data, size):
     whole, pieces = LineReader(), LineReader()
     expected = whole.feed(data)
@@ -268,6 +270,7 @@ def test_every_queued_line_is_answered_once(text, dialect):
 
 
 @given(st.floats(-1e4, 1e4))
+@settings(deadline=None)
 def test_numbers_go_out_without_exponents(value):
     text = dialects.number(value)
     assert "e" not in text
