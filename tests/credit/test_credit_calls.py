@@ -79,7 +79,7 @@ def test_empty_and_single_sizes(backend, steps, rows):
 @pytest.mark.parametrize("backend", ["torch", "reference"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(name, backend):
-    case = make_case(5, 2, dtype=torch.float64, tensor_parameters=True, seed=2)
+    case = make_case(4, 2, dtype=torch.float64, tensor_parameters=True, seed=2, actions=2)
     names = [key for key, tensor in case.tensors.items() if tensor.is_floating_point()]
     parameters = [case.gamma.requires_grad_(), case.lam.requires_grad_()]
     inputs = [case[key].requires_grad_() for key in names]

@@ -80,7 +80,7 @@ def test_nan_beyond_an_end_stays_there_in_many_rows():
 
 
 @pytest.mark.parametrize("tiling", [
-    Tiling(4, 2, 1), Tiling(8, 2, 1, 3), Tiling(4, 4, 1, 5, group=4), Tiling(32, 4, 2, group=4),
+    Tiling(8, 4, 1), Tiling(4, 4, 1, 3), Tiling(4, 4, 1, 5, group=4), Tiling(32, 4, 2, group=4),
     Tiling(8, 2, 1, group=4),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -121,12 +121,12 @@ def test_the_reference_takes_double_precision():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_pieces_give_what_the_whole_gives(name, backend):
     for masked in (False, True):
-        case = make_case(11, 2, time_dim=1, seed=4, masked=False if name == "td_lambda" else masked)
+        case = make_case(7, 2, time_dim=1, seed=4, masked=False if name == "td_lambda" else masked)
         if masked:  # the first step of a piece counts, so that its value is the last value of the piece before it
-            case["mask"][:, 4] = case["mask"][:, 9] = True
+            case["mask"][:, 2] = case["mask"][:, 5] = True
         whole, end = Carry(), Carry()
         expected = call(name, case, backend, whole)
-        pieces = [case.piece(0, 4), case.piece(4, 9), case.piece(9, 11)]
+        pieces = [case.piece(0, 2), case.piece(2, 5), case.piece(5, 7)]
         order = (0, 1, 2) if name in FORWARD else (2, 1, 0)
         found = {index: call(name, pieces[index], backend, end) for index in order}
         for position, one in enumerate(expected):
