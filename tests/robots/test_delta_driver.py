@@ -194,7 +194,7 @@ def test_an_unfinished_line_of_a_dead_client_is_never_executed(robot):
 
 
 def test_an_emergency_stop_reaches_the_wire_at_once_and_holds():
-    model = dataclasses.replace(MODELS["X1"], dialect=Dialect.X2)
+    model = dataclasses.replace(MODELS["X1"], dialect=Dialect.X2, home_speed=20.0)
     with emulator(model=model, scale=1) as robot:
         driver = DeltaX(config(robot.path), model)
         with driver:
@@ -303,7 +303,9 @@ def test_without_pyserial_the_extra_is_named_and_the_kinematics_work(monkeypatch
 
 
 def test_the_estimate_follows_the_robot_while_it_moves():
-    with emulator(scale=1) as robot, DeltaX(config(robot.path, motion={"stop_latency": 5.0})) as driver:
+    model = dataclasses.replace(MODELS["X1"], home_speed=20.0)
+    setup = {"motion": {"stop_latency": 5.0}}
+    with emulator(scale=1, model=model) as robot, DeltaX(config(robot.path, **setup), model) as driver:
         driver.move(DOWN, speed=0.5)
         worker = threading.Thread(target=driver.move, args=(np.array([[0.08, 0, -0.3]]),), kwargs={"speed": 0.05})
         count = len(moves(robot))

@@ -136,8 +136,9 @@ def test_a_lost_acknowledgement_on_the_other_dialects(dialect, first_move):
 
 def test_a_late_acknowledgement_is_not_taken_for_the_next_commands():
     # The move takes 1.4 s, the driver is made to give up after 0.3 s: the Ok comes while it asks where the robot is.
-    with emulator(scale=1) as robot:
-        driver = DeltaX(config(robot.path, motion={"stop_latency": 60.0}))
+    model = dataclasses.replace(MODELS["X1"], home_speed=20.0)
+    with emulator(scale=1, model=model) as robot:
+        driver = DeltaX(config(robot.path, motion={"stop_latency": 60.0}), model)
         with driver:
             session = driver._ready()
             with pytest.raises(NoAnswerError):
@@ -195,12 +196,12 @@ def test_one_error_does_not_skip_the_rest_of_the_shutdown(monkeypatch):
 
     monkeypatch.setattr(Connection, "come_to_rest", broken)
     with emulator(f"stall@{FIRST_MOVE + 4}") as robot:
-        driver = DeltaX(config(robot.path, margin_seconds=0.2, guardian=True))
+        driver = DeltaX(config(robot.path, margin_seconds=0.2, guardian=True, motion={"acceleration": 20.0}))
         driver.connect()
         driver.grasp()
         guardian = driver._connection._guardian
         with pytest.raises(NoAnswerError):
-            driver.move(np.array([[0, 0, -0.25], [0, 0, -0.3]]))
+            driver.move(np.array([[0, 0, -0.25], [0, 0, -0.3]]), speed=0.8)
         problems = driver.close()
         assert any("first step" in problem for problem in problems)
         assert not guardian.alive
