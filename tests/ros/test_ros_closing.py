@@ -2,15 +2,19 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("rclpy")
 
+import rclpy
 from keygrasp_ros.action_client import SureActionClient
+from keygrasp_ros.nodes.sim_robot import SimRobot
 from keygrasp_ros.running import _Spinner
 from rclpy.action import ActionClient
 from rclpy.exceptions import InvalidHandle
+from rclpy.executors import SingleThreadedExecutor
 
 pytestmark = pytest.mark.ros
 
@@ -92,3 +96,30 @@ def test_no_answer_is_taken_between_a_request_and_its_note(monkeypatch, method):
     getattr(client, method)("goal")
     taker.join(5)
     assert order == ["noted", "taken"]
+
+
+def test_an_executor_passes_over_a_camera_whose_last_viewer_has_just_left():
+    """It had found the timer due; rclpy breaks if the timer was cancelled since, and skips it if it was destroyed."""
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node("camera_of_a_robot", context=context)
+    robot = SimpleNamespace(
+        _watching=threading.Lock(),
+        _camera=None,
+        _publisher=SimpleNamespace(publish_image=None),
+        _when_idle=lambda publish: lambda: None,
+        _read=lambda name: 30.0,
+        create_timer=node.create_timer,
+        destroy_timer=node.destroy_timer,
+    )
+    SimRobot._send_images(robot, True)
+    due = robot._camera
+    executor = SingleThreadedExecutor(context=context)
+    assert executor._take_timer(due) is not None
+    SimRobot._send_images(robot, False)
+    assert executor._take_timer(due) is None
+    SimRobot._send_images(robot, True)
+    assert robot._camera is not due
+    executor.shutdown()
+    node.destroy_node()
+    rclpy.shutdown(context=context)

@@ -50,6 +50,8 @@ class SimRobot(LifecycleNode):
         self._publisher: SimPublisher | None = None
         self._sim_clock = SimClock(self) if self._read("publish_clock") else None
         self._ticks: list[Any] = []
+        self._watching = threading.Lock()
+        self._camera: Any = None
         group = ReentrantCallbackGroup()
         self._lifeline = offer(self, EXECUTE)
         self._server = ActionServer(
@@ -74,12 +76,8 @@ class SimRobot(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to publish and to take goals."""
-        group = ReentrantCallbackGroup()
         self._publisher.publish_fixed()
-        self._ticks = [
-            self.create_timer(1.0 / self._read("camera.rate"), self._when_idle(self._publisher.publish_image), group),
-            EachSecond(self, self._when_idle(self._publisher.publish_state), group),
-        ]
+        self._ticks = [EachSecond(self, self._when_idle(self._publisher.publish_state), ReentrantCallbackGroup())]
         if self._sim_clock is not None:
             self._ticks.append(self._sim_clock.start(self._when_idle(self._sim_clock.idle)))
         self._follow_viewers()
@@ -109,18 +107,28 @@ class SimRobot(LifecycleNode):
         timers, self._ticks = self._ticks, []
         for timer in timers:
             timer.destroy() if isinstance(timer, EachSecond) else self.destroy_timer(timer)
+        self._send_images(False)
 
     def _follow_viewers(self) -> None:
         """Send images while anybody takes them, the first at once."""
         if self._publisher is None or not self._ticks:
             return
-        camera = self._ticks[0]
-        if not self._publisher.has_viewers:
-            camera.cancel()
-            return
-        if camera.is_canceled():
-            camera.reset()
-        self._when_idle(self._publisher.publish_image)()
+        wanted = self._publisher.has_viewers
+        self._send_images(wanted)
+        if wanted:
+            self._when_idle(self._publisher.publish_image)()
+
+    def _send_images(self, wanted: bool) -> None:
+        """Begin or end to send images at the camera's rate."""
+        with self._watching:
+            if wanted and self._camera is None:
+                publish, period = self._when_idle(self._publisher.publish_image), 1.0 / self._read("camera.rate")
+                self._camera = self.create_timer(period, publish, ReentrantCallbackGroup())
+            elif not wanted and self._camera is not None:
+                # Not cancelled: an executor that is about to call a timer breaks if it was cancelled just before,
+                # while one that was destroyed is passed over.
+                self.destroy_timer(self._camera)
+                self._camera = None
 
     def _when_idle(self, publish: Any) -> Any:
         """A timer's callback that leaves the world alone while somebody else uses it."""
