@@ -30,6 +30,8 @@ from keygrasp_ros.up import split_ros
 CAMERA_TOPICS = (DEPTH.name, DEPTH_INFO.name, TF.name, TF_STATIC.name)
 #: After the publishers are there, for listeners to find them; and at the end, for the last message to arrive.
 _DISCOVERY_SECONDS, _TAIL_SECONDS = 1.0, 0.5
+#: How long to wait for the first listener before playing to whoever comes later.
+_LISTENER_SECONDS = 10.0
 
 
 class ReplayNode(Node):
@@ -61,7 +63,7 @@ class ReplayNode(Node):
         self._thread.join(2.0)
 
     def _run(self) -> None:
-        self._stop.wait(_DISCOVERY_SECONDS)
+        self._await_listeners()
         try:
             while not self._stop.is_set():
                 self._play()
@@ -71,6 +73,15 @@ class ReplayNode(Node):
             self.fault = error
         self._stop.wait(_TAIL_SECONDS)
         end_process()
+
+    def _await_listeners(self) -> None:
+        """A short recording would be over before a listener on a busy machine has found it."""
+        deadline = time.monotonic() + _LISTENER_SECONDS
+        while time.monotonic() < deadline and not self._stop.is_set():
+            if any(publisher.get_subscription_count() for publisher in self._publishers_by_topic.values()):
+                break
+            self._stop.wait(0.1)
+        self._stop.wait(_DISCOVERY_SECONDS)  # a listener that is seen from here may not have seen us yet
 
     def _play(self) -> None:
         first, began = self._messages[0].nanoseconds, time.monotonic()
