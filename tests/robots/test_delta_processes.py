@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from delta_setup import config, emulator
 
+from keygrasp.errors import KeygraspError
 from keygrasp.robots.delta_x import DeltaX
 
 pytest.importorskip("serial")
@@ -56,7 +57,7 @@ def safe_and_usable(robot):
             with DeltaX(config(robot.path)) as driver:
                 driver.move(np.array([[0, 0, -0.3]]))
                 return
-        except Exception:
+        except KeygraspError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)

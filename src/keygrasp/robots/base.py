@@ -17,6 +17,25 @@ class Unreachable(Exception):  # noqa: N818 - an answer rather than an error
     """The robot can't follow a path; the text says why."""
 
 
+def refuse_impossible(grasp: PlanarGrasp, gripper: GripperSpec | None) -> None:
+    """Refuse a grasp that can't be made on a table, whatever carries the gripper.
+
+    Args:
+        grasp: What is asked for.
+        gripper: The gripper; ``None`` where no opening is asked for (a suction cup, placing).
+
+    Raises:
+        Unreachable: If its opening is outside the gripper's, or its fingertips would be below the table.
+    """
+    if gripper is not None and not gripper.min_opening <= grasp.width <= gripper.max_opening + 1e-9:
+        raise Unreachable(
+            f"an opening of {grasp.width * 1e3:.1f} mm is outside the gripper's "
+            f"{gripper.min_opening * 1e3:.0f}–{gripper.max_opening * 1e3:.0f} mm"
+        )
+    if grasp.z < 0:
+        raise Unreachable(f"the fingertips would be {-grasp.z * 1e3:.1f} mm below the table")
+
+
 class Ended(Exception):  # noqa: N818 - control flow
     """Ends an execution with a verdict."""
 

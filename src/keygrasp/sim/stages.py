@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from keygrasp.geometry.poses import Array, wrap_angle
-from keygrasp.robots import CancelCheck, Ended, StageCallback, Unreachable
+from keygrasp.robots import CancelCheck, Ended, StageCallback, Unreachable, refuse_impossible
 from keygrasp.robots.motion import MotionProfile, TrialPath, trial_path
 from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
 from keygrasp.sim.fingers import Fingers
@@ -119,14 +119,7 @@ def execute_stages(
 
 
 def _plan(driver: ToolDriver, grasp: PlanarGrasp, profile: MotionProfile) -> tuple[TrialPath, Array]:
-    spec = driver.gripper
-    if not spec.min_opening <= grasp.width <= spec.max_opening + 1e-9:
-        raise Unreachable(
-            f"an opening of {grasp.width * 1e3:.1f} mm is outside the gripper's "
-            f"{spec.min_opening * 1e3:.0f}–{spec.max_opening * 1e3:.0f} mm"
-        )
-    if grasp.z < 0:
-        raise Unreachable(f"the fingertips would be {-grasp.z * 1e3:.1f} mm below the table")
+    refuse_impossible(grasp, driver.gripper)
     world = driver.world
     top = max((world.top_of(handle) for handle in world.objects), default=0.0)
     path = trial_path(grasp, top, profile, world.time_step)

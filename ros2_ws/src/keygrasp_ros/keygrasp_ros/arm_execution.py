@@ -15,7 +15,7 @@ import numpy as np
 
 from keygrasp.errors import RobotError
 from keygrasp.geometry.poses import Array, wrap_angle
-from keygrasp.robots import CancelCheck, Ended, Unreachable
+from keygrasp.robots import CancelCheck, Ended, Unreachable, refuse_impossible
 from keygrasp.robots.motion import RELEASE, RETREAT, MotionProfile, TrialPath, place_path, straight, trial_path
 from keygrasp.robots.ur5_paths import UR5Paths
 from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
@@ -166,14 +166,7 @@ class ArmExecution:
             self._put_down(carry, lower)
 
     def _tool_path(self, grasp: PlanarGrasp, profile: MotionProfile) -> TrialPath:
-        spec = self._arm.spec
-        if not spec.min_opening <= grasp.width <= spec.max_opening + 1e-9:
-            raise Unreachable(
-                f"an opening of {grasp.width * 1e3:.1f} mm is outside the gripper's "
-                f"{spec.min_opening * 1e3:.0f}–{spec.max_opening * 1e3:.0f} mm"
-            )
-        if grasp.z < 0:
-            raise Unreachable(f"the fingertips would be {-grasp.z * 1e3:.1f} mm below the table")
+        refuse_impossible(grasp, self._arm.spec)
         top = grasp.z + self._arm.setup.descent - profile.clearance
         return trial_path(grasp, top, profile, self._arm.paths.time_step)
 

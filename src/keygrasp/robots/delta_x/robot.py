@@ -12,7 +12,7 @@ import numpy as np
 
 from keygrasp.errors import InputError, KeygraspError, RobotError
 from keygrasp.geometry.poses import Array, make_pose, transform_points
-from keygrasp.robots.base import CancelCheck, Ended, StageCallback, Unreachable
+from keygrasp.robots.base import CancelCheck, Ended, StageCallback, Unreachable, refuse_impossible
 from keygrasp.robots.delta_x.calibration import Calibration, load_calibration
 from keygrasp.robots.delta_x.config import DeltaConfig
 from keygrasp.robots.delta_x.driver import DeltaX
@@ -219,14 +219,8 @@ class DeltaRobot:
         Raises:
             Unreachable: If any can't be reached.
         """
-        tool, motion, spec = self.config.tool, self.config.motion, self.gripper
-        if not placing and tool.kind == "gripper" and not spec.min_opening <= grasp.width <= spec.max_opening + 1e-9:
-            raise Unreachable(
-                f"an opening of {grasp.width * 1e3:.1f} mm is outside the gripper's "
-                f"{spec.min_opening * 1e3:.0f}–{spec.max_opening * 1e3:.0f} mm"
-            )
-        if grasp.z < 0:
-            raise Unreachable(f"the fingertips would be {-grasp.z * 1e3:.1f} mm below the table")
+        tool, motion = self.config.tool, self.config.motion
+        refuse_impossible(grasp, self.gripper if tool.kind == "gripper" and not placing else None)
         turn = tool.turn(grasp.yaw + self._yaw)
         if turn is None:
             raise Unreachable(f"the tool can't turn to a yaw of {math.degrees(grasp.yaw):.1f}°")
