@@ -17,7 +17,7 @@ def scene(name, seed, count):
     depth[0, 0] = np.nan
     grasps = rng.normal(size=(count, 5)).astype(np.float32)
     outcome = rng.integers(0, 5, count).astype(np.uint8)
-    return SceneLabels(name, seed, depth, grasps, outcome, np.zeros(count, np.uint8))
+    return SceneLabels(name, seed, np.eye(4), depth, grasps, outcome, np.zeros(count, np.uint8))
 
 
 def test_round_trip_keeps_everything_to_a_tenth_of_a_millimetre(tmp_path):
@@ -29,6 +29,7 @@ def test_round_trip_keeps_everything_to_a_tenth_of_a_millimetre(tmp_path):
         assert np.nanmax(np.abs(before.depth - after.depth)) <= 0.5e-4 + 1e-7
         assert np.array_equal(before.grasps, after.grasps)
         assert np.array_equal(before.success, after.success)
+        assert np.array_equal(before.pose, after.pose)
 
 
 def test_success_means_the_first_outcome():

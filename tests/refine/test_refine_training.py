@@ -43,7 +43,7 @@ def labels(tmp_path_factory):
             ]
         ).astype(np.float32)
         outcome = np.where(grasps[:, 2] < height, 0, 2).astype(np.uint8)
-        scenes.append(SceneLabels(f"box{seed}", seed, view.depth, grasps, outcome, np.zeros(120, np.uint8)))
+        scenes.append(SceneLabels(f"box{seed}", seed, np.eye(4), view.depth, grasps, outcome, np.zeros(120, np.uint8)))
     write_index(folder, view, GripperSpec(), {})
     write_shard(folder / "shard-00000.npz", scenes)
     return folder

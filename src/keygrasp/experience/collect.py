@@ -39,7 +39,8 @@ class CollectConfig:
         out: Folder for the labels; shards that are there already are kept.
         split: Object split: ``train`` or ``validation`` (``test`` is refused).
         rule: Scaling rule of KG-1.
-        scenes: Scenes in all, spread evenly over the split's objects.
+        objects: How many of the split's objects, drawn with the seed; 0 takes all.
+        scenes: Scenes in all, spread evenly over the objects.
         random: Random feasible grasps a scene.
         planned: Grasps a scene from the planners: their best candidates.
         perturbed: Perturbed copies of planners' candidates a scene.
@@ -53,6 +54,7 @@ class CollectConfig:
     out: Path = Path("runs/labels/train")
     split: str = "train"
     rule: Rule = "E"
+    objects: int = 0
     scenes: int = 1200
     random: int = 14
     planned: int = 4
@@ -70,6 +72,8 @@ class CollectConfig:
             raise ConfigurationError(f"collect: rule is {self.rule!r}", "Known: E, A")
         if min(self.scenes, self.scenes_per_shard, self.workers) < 1 or min(self.random, self.planned) < 0:
             raise ConfigurationError("collect: scenes, scenes_per_shard and workers must be at least 1")
+        if not 0 <= self.objects <= (limit := len(split(self.split))):  # type: ignore[arg-type]
+            raise ConfigurationError(f"collect: objects is {self.objects}", f"'{self.split}' has {limit}; 0 takes all")
 
 
 @dataclass(frozen=True)
@@ -149,10 +153,12 @@ def _label(scene: Scene, name: str, seed: int, planners: list[Planner], config: 
     if not perceived.segments:
         return None
     grasps, proposal = _propose(scene, perceived, planners, config, rng)
+    pose = scene.object_pose
     outcomes = [OUTCOMES.index(scene.execute(grasp).outcome) for grasp in grasps_from_array(grasps)]
     return SceneLabels(
         object_name=name,
         seed=seed,
+        pose=pose,
         depth=scene.view.depth,
         grasps=grasps.astype(np.float32),
         outcome=np.array(outcomes, dtype=np.uint8),
@@ -196,7 +202,7 @@ def _planner(name: str, config: CollectConfig) -> PlannerSpec:
 
 def _shard_tasks(config: CollectConfig) -> list[Json]:
     """Scenes of each shard, in an order that mixes the objects."""
-    names = split(config.split)
+    names = _objects(config)
     rng = np.random.default_rng([config.seed, 1])
     order = [names[i] for _ in range(-(-config.scenes // len(names))) for i in rng.permutation(len(names))]
     seeds = rng.integers(2**31, size=config.scenes)
@@ -206,6 +212,14 @@ def _shard_tasks(config: CollectConfig) -> list[Json]:
         {"file": f"shard-{number:05d}.npz", "scenes": scenes[begin : begin + size]}
         for number, begin in enumerate(range(0, config.scenes, size))
     ]
+
+
+def _objects(config: CollectConfig) -> tuple[str, ...]:
+    names = split(config.split)
+    if not config.objects:
+        return names
+    chosen = np.random.default_rng([config.seed, 2]).permutation(len(names))[: config.objects]
+    return tuple(names[i] for i in np.sort(chosen))
 
 
 def _fingerprint(config: CollectConfig) -> Json:

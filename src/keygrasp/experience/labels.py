@@ -1,19 +1,20 @@
-"""The data format of executed grasps, ``kg-labels-1``: a folder with an index and numbered shards.
+"""The data format of executed grasps, ``kg-labels-2``: a folder with an index and numbered shards.
 
 ``index.json`` holds ``format``, ``camera`` (intrinsics and the 4×4 ``camera_in_workspace``), ``gripper`` and ``config``
 (what was asked of the collector). Each ``shard-NNNNN.npz`` holds whole scenes:
 
-========== ================ ==========================================================================
-array      shape, type      meaning
-========== ================ ==========================================================================
-depth      (S, H, W) uint16 the noisy depth image the grasps were planned on, in 0.1 mm; 0 is invalid
-object     (S,) str         name of the object
-seed       (S,) int64       seed of the scene
-first      (S + 1,) int64   grasps of scene i are rows first[i] to first[i + 1]
-grasps     (N, 5) float32   x, y, z, yaw, width in the workspace frame (m, rad)
-outcome    (N,) uint8       index into :data:`OUTCOMES`
-proposal   (N,) uint8       index into :data:`PROPOSALS`: where the grasp came from
-========== ================ ==========================================================================
+========== ==================== ======================================================================
+array      shape, type          meaning
+========== ==================== ======================================================================
+depth      (S, H, W) uint16     the noisy depth image the grasps were planned on, in 0.1 mm; 0 is invalid
+object     (S,) str             name of the object
+seed       (S,) int64           seed of the scene
+pose       (S, 4, 4) float64    pose of the object's body frame in the workspace frame when the image was taken
+first      (S + 1,) int64       grasps of scene i are rows first[i] to first[i + 1]
+grasps     (N, 5) float32       x, y, z, yaw, width in the workspace frame (m, rad)
+outcome    (N,) uint8           index into :data:`OUTCOMES`
+proposal   (N,) uint8           index into :data:`PROPOSALS`: where the grasp came from
+========== ==================== ======================================================================
 
 No array holds Python objects: shards are read with ``allow_pickle=False``.
 """
@@ -35,7 +36,7 @@ from keygrasp.files import atomic_path, read_json, write_json
 from keygrasp.geometry.cameras import Intrinsics
 from keygrasp.scene import GripperSpec, Outcome, OverheadView
 
-FORMAT = "kg-labels-1"
+FORMAT = "kg-labels-2"
 #: Outcomes by their number on disk; append only.
 OUTCOMES = (
     Outcome.SUCCESS,
@@ -59,6 +60,7 @@ class SceneLabels:
     Attributes:
         object_name: Name of the object.
         seed: Seed of the scene.
+        pose: (4, 4) pose of the object's body frame in the workspace frame.
         depth: (H, W) float32 metres, NaN where invalid.
         grasps: (n, 5) float32.
         outcome: (n,) uint8.
@@ -67,6 +69,7 @@ class SceneLabels:
 
     object_name: str
     seed: int
+    pose: NDArray[np.float64]
     depth: NDArray[np.float32]
     grasps: NDArray[np.float32]
     outcome: NDArray[np.uint8]
@@ -104,6 +107,7 @@ def write_shard(path: Path, scenes: Sequence[SceneLabels]) -> None:
             depth=np.nan_to_num(np.rint(depth / _DEPTH_UNIT), nan=0.0).astype(np.uint16),
             object=np.array([s.object_name for s in scenes], dtype=np.str_),
             seed=np.array([s.seed for s in scenes], dtype=np.int64),
+            pose=np.stack([s.pose for s in scenes]).astype(np.float64),
             first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             grasps=np.concatenate([s.grasps for s in scenes]).astype(np.float32),
             outcome=np.concatenate([s.outcome for s in scenes]).astype(np.uint8),
@@ -123,19 +127,21 @@ def read_shard(path: Path) -> list[SceneLabels]:
             raise InputError(f"{path} is larger than {_MAX_SHARD_BYTES // 2**20} MiB", remedy)
         with np.load(path, allow_pickle=False) as data:
             arrays = {
-                name: data[name] for name in ("depth", "object", "seed", "first", "grasps", "outcome", "proposal")
+                name: data[name]
+                for name in ("depth", "object", "seed", "pose", "first", "grasps", "outcome", "proposal")
             }
     except (OSError, KeyError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise InputError(f"can't read the shard {path}: {error}", remedy) from error
     scenes, first, grasps = len(arrays["depth"]), arrays["first"], arrays["grasps"]
     fits = (
         first.shape == (scenes + 1,)
+        and arrays["pose"].shape == (scenes, 4, 4)
         and grasps.ndim == 2
         and grasps.shape[1] == 5
         and first[0] == 0
         and first[-1] == len(grasps) == len(arrays["outcome"]) == len(arrays["proposal"])
         and bool(np.all(np.diff(first) >= 0))
-        and bool(np.all(np.isfinite(grasps)))
+        and bool(np.all(np.isfinite(grasps)) and np.all(np.isfinite(arrays["pose"])))
         and int(arrays["outcome"].max(initial=0)) < len(OUTCOMES)
     )
     if not fits:
@@ -146,6 +152,7 @@ def read_shard(path: Path) -> list[SceneLabels]:
         SceneLabels(
             object_name=str(arrays["object"][i]),
             seed=int(arrays["seed"][i]),
+            pose=arrays["pose"][i],
             depth=depth[i],
             grasps=grasps[first[i] : first[i + 1]],
             outcome=arrays["outcome"][first[i] : first[i + 1]],
