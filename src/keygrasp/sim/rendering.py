@@ -1,8 +1,9 @@
-"""Cameras for the software renderer: exact conversions between pinhole models and OpenGL-style matrices."""
+"""Pictures by the software renderer: exact conversions between pinhole models and OpenGL-style matrices."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,3 +71,24 @@ def look_at(eye: ArrayLike, target: ArrayLike) -> Array:
     forward /= np.linalg.norm(forward)
     right /= np.linalg.norm(right)
     return make_pose(eye_point, np.stack([right, np.cross(forward, right), forward], axis=1))
+
+
+def render(
+    bullet: Any, client: int, intrinsics: Intrinsics, pose: Array
+) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """What a camera at the pose (4, 4) of an optical frame sees: colours (H, W, 4), and the depth buffer (H, W)."""
+    width, height = intrinsics.width, intrinsics.height
+    _, _, colour, depth, _ = bullet.getCameraImage(
+        width,
+        height,
+        view_matrix(pose).T.ravel().tolist(),
+        projection_matrix(intrinsics).T.ravel().tolist(),
+        renderer=bullet.ER_TINY_RENDERER,
+        flags=bullet.ER_NO_SEGMENTATION_MASK,
+        lightDirection=[0.4, -0.6, 1.0],
+        physicsClientId=client,
+    )
+    return (
+        np.asarray(colour, dtype=np.uint8).reshape(height, width, 4),
+        np.asarray(depth, dtype=np.float32).reshape(height, width),
+    )

@@ -16,7 +16,7 @@ from keygrasp.errors import InputError, MeshError
 from keygrasp.extras import require
 from keygrasp.geometry.cameras import Intrinsics
 from keygrasp.geometry.poses import Array, make_pose, quaternion_from_rotation, rotation_from_quaternion
-from keygrasp.sim.rendering import look_at, metric_depth, pinhole, projection_matrix, view_matrix
+from keygrasp.sim.rendering import look_at, metric_depth, pinhole, render
 from keygrasp.sim.shapes import collision_shape, visual_shape
 
 if TYPE_CHECKING:
@@ -158,14 +158,25 @@ class World:
         )
         if body < 0:
             raise MeshError(f"the physics engine refuses the object '{prepared.name}'", "Check its mesh and hulls")
-        self.bullet.changeDynamics(
-            body, -1, localInertiaDiagonal=np.asarray(prepared.inertia).tolist(), physicsClientId=self.client
-        )
         handle = ObjectHandle(body, prepared, np.concatenate([np.asarray(hull) for hull in prepared.hulls]))
         self._objects[body] = handle
         self._object_friction[body] = coefficient
         self._apply_friction()
+        self.set_mass(handle)
         return handle
+
+    def set_mass(self, handle: ObjectHandle, factor: float = 1.0) -> None:
+        """Give an object ``factor`` times the mass and inertia that it was prepared with."""
+        self._check(handle)
+        if not (math.isfinite(factor) and factor > 0):
+            raise InputError(f"a mass can't be multiplied by {factor}", "Give a positive factor")
+        self.bullet.changeDynamics(
+            handle.body,
+            -1,
+            mass=factor * float(handle.prepared.mass),
+            localInertiaDiagonal=(factor * np.asarray(handle.prepared.inertia)).tolist(),
+            physicsClientId=self.client,
+        )
 
     def remove_object(self, handle: ObjectHandle) -> None:
         """Take an object out of the world; snapshots made before become invalid."""
@@ -319,7 +330,7 @@ class World:
         Returns:
             (H, W) metres along the optical axis, NaN where nothing is seen.
         """
-        return metric_depth(self._render(intrinsics, camera_in_workspace)[1])
+        return metric_depth(render(self.bullet, self.client, intrinsics, camera_in_workspace)[1])
 
     def render_rgb(
         self,
@@ -334,7 +345,7 @@ class World:
             camera_in_workspace = look_at((0.75, -0.65, 0.65), (-0.1, 0.0, 0.15))
         self._show_ground(False)
         try:
-            image = self._render(pinhole(width, height, field_of_view), camera_in_workspace)[0]
+            image, _ = render(self.bullet, self.client, pinhole(width, height, field_of_view), camera_in_workspace)
         finally:
             self._show_ground(True)
         return np.ascontiguousarray(image[..., :3])
@@ -342,23 +353,6 @@ class World:
     def _show_ground(self, shown: bool) -> None:
         """Show or hide the endless plane, which shares its height with the table top and would flicker through it."""
         self.bullet.changeVisualShape(self._table, -1, rgbaColor=[1, 1, 1, float(shown)], physicsClientId=self.client)
-
-    def _render(self, intrinsics: Intrinsics, pose: Array) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        width, height = intrinsics.width, intrinsics.height
-        _, _, colour, depth, _ = self.bullet.getCameraImage(
-            width,
-            height,
-            view_matrix(pose).T.ravel().tolist(),
-            projection_matrix(intrinsics).T.ravel().tolist(),
-            renderer=self.bullet.ER_TINY_RENDERER,
-            flags=self.bullet.ER_NO_SEGMENTATION_MASK,
-            lightDirection=[0.4, -0.6, 1.0],
-            physicsClientId=self.client,
-        )
-        return (
-            np.asarray(colour, dtype=np.uint8).reshape(height, width, 4),
-            np.asarray(depth, dtype=np.float32).reshape(height, width),
-        )
 
     # Internals
 
