@@ -21,7 +21,7 @@ from keygrasp.robots.delta_x import (
     HaltedError,
     NoAnswerError,
     State,
-    forward,
+    inverse,
 )
 from keygrasp.robots.delta_x.port import find_port, is_plugged_in
 from keygrasp.robots.delta_x.ramps import Ramp
@@ -73,7 +73,7 @@ def test_moves_arrive_and_the_robot_confirms_where(robot, driver):
     driver.move(path)
     np.testing.assert_allclose(driver.position, path[-1], atol=1e-5)
     np.testing.assert_allclose(robot.firmware.machine.target, path[-1] * 1e3, atol=1e-3)
-    np.testing.assert_allclose(forward(driver.model.geometry, driver.angles), driver.position, atol=1e-9)
+    np.testing.assert_allclose(driver.whereabouts.position, driver.position, atol=1e-9)
 
 
 def test_every_move_names_all_axes_and_its_speed(robot, driver):
@@ -256,6 +256,82 @@ def test_x1_has_no_stop_so_its_port_is_closed_and_the_gripper_opens():
         driver.close()
 
 
+def test_a_stop_without_a_connection_holds_until_it_is_reset(robot):
+    driver = DeltaX(config(robot.path))
+    driver.emergency_stop()
+    with pytest.raises(HaltedError, match="emergency stop"):
+        driver.connect()
+    assert robot.lines == [], "the robot was homed after a stop"
+    driver.reset()
+    assert driver.state is State.READY
+    driver.close()
+
+
+@pytest.mark.parametrize("dialect", [Dialect.X1, Dialect.X2])
+def test_a_stop_while_the_robot_homes_ends_connecting(dialect):
+    model = dataclasses.replace(MODELS["X1"], dialect=dialect)
+    with emulator(model=model, scale=2) as robot:
+        wait_until(lambda: robot.firmware.idle)
+        driver = DeltaX(config(robot.path), model)
+        stopper = threading.Thread(target=lambda: (wait_until(lambda: "G28" in robot.lines), driver.emergency_stop()))
+        stopper.start()
+        with pytest.raises(RobotError):
+            driver.connect()
+        stopper.join()
+        assert moves(robot) == []
+        assert driver.state is State.DISCONNECTED
+
+
+def test_a_stop_while_a_vanished_port_is_waited_for_is_not_forgotten(robot, tmp_path):
+    driver = DeltaX(config(tmp_path / "away"))
+    stopper = threading.Timer(0.3, driver.emergency_stop)
+    stopper.start()
+    with pytest.raises(HaltedError):
+        driver.reconnect()
+    assert driver.state is State.STOPPED
+
+
+def test_a_stop_in_the_middle_of_a_reset_is_not_undone(monkeypatch):
+    """It comes when commands are let through again: nothing after it may home the robot."""
+    model = dataclasses.replace(MODELS["X1"], dialect=Dialect.X2)
+    with emulator(model=model) as robot, DeltaX(config(robot.path), model) as driver:
+        driver.emergency_stop()
+        homings = robot.lines.count("G28")
+        allow, stoppers = driver._connection.allow, []
+
+        def stop_and_allow():
+            stoppers.append(threading.Thread(target=driver.emergency_stop))
+            stoppers[0].start()
+            time.sleep(0.05)
+            allow()
+
+        monkeypatch.setattr(driver._connection, "allow", stop_and_allow)
+        rest = driver._connection.come_to_rest
+        monkeypatch.setattr(driver._connection, "come_to_rest", lambda: (stoppers[0].join(), rest())[1])
+        with pytest.raises(HaltedError):
+            driver.reset()
+        assert driver.state is State.STOPPED
+        time.sleep(0.1)
+        assert robot.lines.count("G28") == homings
+
+
+def test_the_driver_tells_how_the_line_does_and_how_well_the_position_is_known(robot, driver):
+    assert driver.whereabouts.opening is None
+    driver.move(DOWN, turn=1.0)
+    driver.grip(0.02)
+    where, figures = driver.whereabouts, driver.figures.snapshot()
+    assert not where.moving
+    assert where.age < 5
+    assert where.lag < 1e-5
+    assert (where.turn, where.opening) == (1.0, 0.02)
+    assert figures["connections"] == 1
+    assert figures["commands"] == len([line for line in robot.lines if line != "G93"])
+    assert figures["missing"] == figures["restarts"] == 0
+    assert 0 < figures["answer_p50_ms"] < 1000
+    driver.release()
+    assert driver.whereabouts.opening == driver.config.tool.table[-1][0]
+
+
 @given(st.binary(min_size=1, max_size=120).filter(lambda data: b"Init" not in data))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_noise_from_the_robot_never_crashes_the_driver_nor_moves_it_wrongly(robot, impatient, noise):
@@ -299,7 +375,7 @@ def test_without_pyserial_the_extra_is_named_and_the_kinematics_work(monkeypatch
     monkeypatch.setitem(sys.modules, "serial", None)
     with pytest.raises(MissingExtraError, match=r"keygrasp\[hardware\]"):
         DeltaX(config("/dev/nowhere")).connect()
-    assert np.isfinite(DeltaX(config("/dev/nowhere")).angles).all()
+    assert np.isfinite(inverse(MODELS["X1"].geometry, MODELS["X1"].home)).all()
 
 
 def test_the_estimate_follows_the_robot_while_it_moves():
@@ -313,11 +389,11 @@ def test_the_estimate_follows_the_robot_while_it_moves():
         wait_until(lambda: len(moves(robot)) > count)
         time.sleep(0.4)
         there = robot.firmware.position(robot._now()) * 1e-3
-        estimate = forward(driver.model.geometry, driver.angles)
+        estimate = driver.whereabouts.position
         assert 0.005 < there[0] < 0.079
         assert np.linalg.norm(estimate - there) < 0.02
         worker.join()
-        np.testing.assert_allclose(forward(driver.model.geometry, driver.angles), [0.08, 0, -0.3], atol=1e-5)
+        np.testing.assert_allclose(driver.whereabouts.position, [0.08, 0, -0.3], atol=1e-5)
 
 
 @given(st.floats(1e-4, 1.0), st.floats(1e-3, 2.0), st.floats(0.01, 50.0))

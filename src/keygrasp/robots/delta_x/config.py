@@ -66,6 +66,11 @@ class ToolConfig:
             raise ConfigurationError(f"tool: turn_limits {self.turn_limits} are the wrong way round")
 
     @property
+    def openings(self) -> tuple[float | None, float | None]:
+        """Metres between the pads closed and open; ``None`` where there are none."""
+        return (self.table[0][0], self.table[-1][0]) if self.kind == "gripper" else (None, None)
+
+    @property
     def gripper(self) -> GripperSpec:
         """The tool as planners know it."""
         return GripperSpec(
@@ -113,6 +118,10 @@ class ToolConfig:
         if self.kind == "vacuum":
             return switch_vacuum(dialect, on=False, output=self.output)
         return open_gripper(dialect, self.output)
+
+    def yaw(self, turn: float) -> float:
+        """Yaw in radians of the closing axis in the robot's frame for ``W`` in radians."""
+        return self.turn_sign * (turn - math.radians(self.turn_zero))
 
     def turn(self, yaw: float) -> float | None:
         """``W`` in radians for the closing axis at ``yaw`` radians in the robot's frame, or ``None`` out of its range.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from keygrasp.errors import RobotError
 from keygrasp.geometry.poses import Array
 from keygrasp.robots.delta_x import dialects
 from keygrasp.robots.delta_x.config import DeltaConfig
+from keygrasp.robots.delta_x.figures import Figures
 from keygrasp.robots.delta_x.guardian import Guardian
 from keygrasp.robots.delta_x.link import Link
 from keygrasp.robots.delta_x.model import DeltaModel
@@ -23,21 +25,22 @@ class Connection:
     Args:
         config: The robot's set-up.
         model: The robot.
+        figures: What is counted.
 
     Raises:
         PortBusyError: If another program has the port.
         RobotError: If it can't be opened.
     """
 
-    def __init__(self, config: DeltaConfig, model: DeltaModel) -> None:
-        self._config, self._model = config, model
+    def __init__(self, config: DeltaConfig, model: DeltaModel, figures: Figures) -> None:
+        self._config, self._model, self._figures = config, model, figures
         port = SerialPort(config.port if config.serial_number is None else find_port(config.serial_number))
         try:
             self._guardian = Guardian(port.descriptor) if config.guardian else None
         except BaseException:
             port.close()
             raise
-        self.session = Session(Link(port), model.dialect)
+        self.session = Session(Link(port), model.dialect, figures)
         self._greeted = False
 
     @property
@@ -53,13 +56,22 @@ class Connection:
         """
         booted = self.session.handshake(self._config.boot_seconds, self._config.handshake_seconds)
         self._greeted = True
+        self._figures.count("connections")
         if self._guardian is not None:
             self._guardian.instruct(self._last_words())
         return booted
 
     def stop_now(self) -> None:
-        """Send what stops the robot and applies ``tool.on_stop``, and nothing after it; from any thread."""
-        self.session.link.seal(b"".join(self._stop_lines()))
+        """Send what stops the robot and applies ``tool.on_stop``, and nothing after it; from any thread, never raises.
+
+        Where the firmware has no stop, the port is closed.
+        """
+        try:
+            self.session.link.seal(b"".join(self._stop_lines()))
+        except RobotError as error:
+            log.exception("emergency stop: %s", error.problem)
+        if not self._model.soft_stop:
+            self.session.link.close("the port was closed by an emergency stop")
 
     def allow(self) -> None:
         """After :meth:`stop_now`: let commands through again."""

@@ -18,12 +18,13 @@ import numpy as np
 from keygrasp.errors import InputError
 from keygrasp.geometry.poses import Array, make_pose, rotation_z
 from keygrasp.geometry.solids import Mesh, ball, block, hull, joined, moved, rod
+from keygrasp.robots.delta_x.calibration import ROBOT_FRAME
 from keygrasp.robots.delta_x.config import ToolConfig
 from keygrasp.robots.delta_x.kinematics import inverse
 from keygrasp.robots.delta_x.model import DeltaGeometry, DeltaModel
 from keygrasp.robots.urdf import Joint, Link, RobotDescription
 
-BASE, PLATFORM, PALM = "base_link", "platform", "palm"
+BASE, PLATFORM, PALM = ROBOT_FRAME, "platform", "palm"
 #: The three driven joints, in the order of the kinematics' angles.
 ARM_JOINTS = ("arm_1_joint", "arm_2_joint", "arm_3_joint")
 #: Turns the tool about the vertical: the yaw of its closing axis in the robot's frame.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
@@ -26,13 +25,13 @@ from keygrasp.robots.delta_x.failures import (
     PositionError,
     RestartedError,
 )
-from keygrasp.robots.delta_x.kinematics import inverse
+from keygrasp.robots.delta_x.figures import Figures
 from keygrasp.robots.delta_x.model import DeltaModel, load_model
-from keygrasp.robots.delta_x.port import is_plugged_in
+from keygrasp.robots.delta_x.port import wait_for_port
 from keygrasp.robots.delta_x.ramps import Ramp
 from keygrasp.robots.delta_x.session import Session, Watch
 from keygrasp.robots.delta_x.state import State
-from keygrasp.robots.delta_x.tracking import Tracker
+from keygrasp.robots.delta_x.tracking import Tracker, Whereabouts
 from keygrasp.robots.delta_x.workspace import check_path
 
 log = logging.getLogger(__name__)
@@ -44,10 +43,6 @@ SHORTEST_MOVE = 2.1e-4
 _TURN_SPEED = math.radians(300)
 #: Seconds for commands that only set something, and of the gripper from one end to the other.
 _SETTING_SECONDS = 0.5
-#: Radians of arm motion while homing besides the range itself: off the end stops and on again.
-_HOMING_EXTRA = math.radians(40)
-#: Seconds between looks for a vanished port.
-_LOOK_SECONDS = 0.1
 
 
 class DeltaX:
@@ -67,9 +62,12 @@ class DeltaX:
         self._connection: Connection | None = None
         self._tracker = Tracker(self.model.home, config.position_tolerance)
         self._turn: float | None = None
+        self._opening: float | None = None
         self._lost = False
         self._halted = threading.Event()
+        self._stopping = threading.Lock()
         self._motion = threading.RLock()
+        self.figures = Figures()
 
     # What is known
 
@@ -88,9 +86,9 @@ class DeltaX:
         return self._tracker.position
 
     @property
-    def angles(self) -> Array:
-        """(3,) of the upper arms where the platform should be by now: for displays, from any thread."""
-        return inverse(self.model.geometry, self._tracker.estimate())
+    def whereabouts(self) -> Whereabouts:
+        """Where platform and tool are, and how well that is known: for displays, from any thread."""
+        return self._tracker.whereabouts(self._turn, self._opening)
 
     # Connecting and closing
 
@@ -109,13 +107,14 @@ class DeltaX:
         Raises:
             PortBusyError: If another program has the port.
             NoAnswerError: If no robot answers, or it doesn't finish homing. It is never told to home twice.
+            HaltedError: If an emergency stop was asked for, before or meanwhile, and not reset.
             RobotError: If it can't be reached otherwise.
         """
         with self._motion:
             if self._connection is not None:
                 raise RobotError(f"{self.config.port} is connected already", "Close it first")
-            self._connection = Connection(self.config, self.model)
-            self._halted.clear()
+            self._watch(None)()
+            self._connection = Connection(self.config, self.model, self.figures)
             self._lost = False
             try:
                 self._prepare(self._connection)
@@ -125,6 +124,7 @@ class DeltaX:
 
     def _prepare(self, connection: Connection) -> None:
         session = connection.session
+        self._watch(None)()  # a stop that came before there was a connection to seal
         if connection.greet():
             self._finish_homing(lambda: session.position(self._homing_seconds, attempts=1))
         else:
@@ -133,21 +133,19 @@ class DeltaX:
         for text in ("G90", *limits, *self.config.tool.select(self.model.dialect)):
             self._send(session, text)
 
-    def reconnect(self) -> None:
+    def reconnect(self, *, cancelled: CancelCheck | None = None) -> None:
         """Give up the connection, wait until the port is there (again), and connect.
 
+        Args:
+            cancelled: Asked while the port is away; true gives up.
+
         Raises:
+            HaltedError: If it was cancelled, or an emergency stop came meanwhile.
             RobotError: If the port stays away, or the robot can't be reached.
         """
         self.close()
-        deadline = time.monotonic() + self.config.reconnect_seconds
-        port, number = self.config.port, self.config.serial_number
-        while not is_plugged_in(port, number):
-            if time.monotonic() > deadline:
-                raise ConnectionLostError(
-                    f"{number or port} stayed away for {self.config.reconnect_seconds:.0f} s", "Check the cable"
-                )
-            time.sleep(_LOOK_SECONDS)
+        given_up = lambda: self._halted.is_set() or (cancelled is not None and cancelled())  # noqa: E731
+        wait_for_port(self.config.port, self.config.serial_number, self.config.reconnect_seconds, given_up)
         self.connect()
 
     def close(self) -> tuple[str, ...]:
@@ -160,6 +158,7 @@ class DeltaX:
             connection, self._connection = self._connection, None
             halted = self._halted.is_set()
             self._lost = False
+            self._opening = None
             self._halted.clear()
             return () if connection is None else connection.close(quietly=halted)
 
@@ -265,7 +264,7 @@ class DeltaX:
             raise
         except NoAnswerError as error:
             self._recover(session, goal, seconds, error)
-        self._tracker.take(goal)
+        self._tracker.arrive(goal)
 
     def _recover(self, session: Session, goal: Array, seconds: float, error: NoAnswerError) -> None:
         """After a missing acknowledgement: get in step, and go on only if the robot is where it was sent."""
@@ -279,22 +278,24 @@ class DeltaX:
 
     def grip(self, opening: float) -> None:
         """Bring the gripper to an opening in metres, by its calibration table."""
-        self._tool(self.config.tool.set_opening(self.model.dialect, opening))
+        self._tool(self.config.tool.set_opening(self.model.dialect, opening), opening)
 
     def grasp(self) -> None:
         """Close the gripper as far as its table goes, or switch the vacuum on."""
-        self._tool(self.config.tool.hold(self.model.dialect))
+        self._tool(self.config.tool.hold(self.model.dialect), self.config.tool.openings[0])
 
     def release(self) -> None:
         """Open the gripper, or switch the vacuum off."""
-        self._tool(self.config.tool.release(self.model.dialect))
+        self._tool(self.config.tool.release(self.model.dialect), self.config.tool.openings[1])
 
-    def _tool(self, text: str) -> None:
+    def _tool(self, text: str, opening: float | None) -> None:
         with self._motion:
             session, settle = self._ready(), self.config.tool.settle
+            self._opening = None
             self._send(session, text)
             if settle > 0:
                 self._send(session, dialects.dwell(settle), settle)
+            self._opening = opening
 
     def wait(self, seconds: float) -> None:
         """Let the robot rest."""
@@ -310,26 +311,29 @@ class DeltaX:
         Where the firmware has a stop, it is sent at once. X1 has none: the port is closed so that nothing more reaches
         it, a move under way (``motion.stop_latency`` at most) runs out, and its power must be cut by hand.
         """
-        self._halted.set()
-        connection = self._connection
-        if connection is None:
-            return
-        try:
+        with self._stopping:
+            self._halted.set()
+            self._opening = None
+            connection = self._connection
+            if connection is None:
+                return
             connection.stop_now()
-        except RobotError as error:
-            log.exception("emergency stop: %s", error.problem)
-        if not self.model.soft_stop:
-            connection.session.link.close("the port was closed by an emergency stop")
 
     def reset(self) -> None:
-        """After an emergency stop: let the robot move again, and home it."""
+        """After an emergency stop: let the robot move again, and home it.
+
+        Raises:
+            HaltedError: If another stop came meanwhile.
+            RobotError: If the robot can't be reached.
+        """
         connection = self._connection
         if connection is None or not self.model.soft_stop:
             self.reconnect()
             return
         with self._motion:
-            self._halted.clear()
-            connection.allow()
+            with self._stopping:  # or a stop that comes now would be undone by what follows
+                self._halted.clear()
+                connection.allow()
             self._known(connection.come_to_rest)
             self._home(connection.session)
             self._lost = False
@@ -394,6 +398,4 @@ class DeltaX:
 
     @property
     def _homing_seconds(self) -> float:
-        """The longest that homing takes: from the lowest arm position."""
-        travel = self.model.max_angle - self.model.home_angle + _HOMING_EXTRA
-        return self.config.timeout(travel / self.model.home_speed)
+        return self.config.timeout(self.model.homing_seconds)

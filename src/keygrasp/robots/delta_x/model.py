@@ -23,6 +23,8 @@ _RADIUS_OF: dict[str, float] = {"side": 0.5 / math.sqrt(3), "vertex": 1 / math.s
 _HOME_TOLERANCE = 1e-3
 #: Metres between which an upper arm must lie, to catch wrong units.
 _PLAUSIBLE_ARM = (0.02, 3.0)
+#: Radians of arm motion while homing besides the range itself: off the end stops and on again.
+_HOMING_EXTRA = math.radians(40)
 
 
 class Dialect(StrEnum):
@@ -126,6 +128,11 @@ class DeltaModel:
     def home(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """(3,) where the platform is with all arms at home."""
         return np.array([0.0, 0.0, self.home_z])
+
+    @property
+    def homing_seconds(self) -> float:
+        """The longest that homing takes: from the lowest arm position."""
+        return (self.max_angle - self.home_angle + _HOMING_EXTRA) / self.home_speed
 
     @property
     def soft_stop(self) -> bool:

@@ -7,12 +7,14 @@ import errno
 import fcntl
 import os
 import termios
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keygrasp.errors import RobotError
 from keygrasp.extras import require
-from keygrasp.robots.delta_x.failures import ConnectionLostError, PortBusyError
+from keygrasp.robots.delta_x.failures import ConnectionLostError, HaltedError, PortBusyError
 
 if TYPE_CHECKING:
     import serial
@@ -21,6 +23,8 @@ BAUD_RATE = 115200
 #: Seconds that reading waits for the first byte, and that writing may take.
 _READ_SECONDS = 0.05
 _WRITE_SECONDS = 1.0
+#: Seconds between looks for a vanished port.
+_LOOK_SECONDS = 0.1
 
 
 def find_port(serial_number: str) -> str:
@@ -44,6 +48,22 @@ def is_plugged_in(path: str, serial_number: str | None) -> bool:
     with contextlib.suppress(RobotError):
         return bool(find_port(serial_number))
     return False
+
+
+def wait_for_port(path: str, serial_number: str | None, seconds: float, given_up: Callable[[], bool]) -> None:
+    """Wait until a port is there (again).
+
+    Raises:
+        ConnectionLostError: If it stays away.
+        HaltedError: If ``given_up`` became true.
+    """
+    deadline = time.monotonic() + seconds
+    while not is_plugged_in(path, serial_number):
+        if given_up():
+            raise HaltedError("waiting for the port was given up")
+        if time.monotonic() > deadline:
+            raise ConnectionLostError(f"{serial_number or path} stayed away for {seconds:.0f} s", "Check the cable")
+        time.sleep(_LOOK_SECONDS)
 
 
 class SerialPort:

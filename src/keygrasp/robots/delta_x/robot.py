@@ -142,7 +142,7 @@ class DeltaRobot:
         try:
             if self.driver.state is State.LOST:
                 self._held = False
-                self.driver.reconnect()
+                self.driver.reconnect(cancelled=cancelled)
             rise = stages(begin)
             ended = Ended(Outcome.SUCCESS, message)
         except Ended as end:
@@ -155,7 +155,13 @@ class DeltaRobot:
             ended = Ended(outcome, f"in stage '{stage}': {error.problem}; {self._tool_state()}")
         except KeygraspError as error:
             ended = Ended(Outcome.ROBOT_FAULT, f"in stage '{stage}': {error}; {self._tool_state()}")
-        return TrialOutcome(ended.outcome, rise=rise, seconds=time.monotonic() - began, message=ended.message)
+        return TrialOutcome(
+            ended.outcome,
+            rise=rise,
+            opening=self.driver.whereabouts.opening or 0.0,
+            seconds=time.monotonic() - began,
+            message=ended.message,
+        )
 
     def _grasp(self, grasp: PlanarGrasp, begin: StageCallback, cancelled: CancelCheck | None) -> float:
         plan, driver, motion = self._plan(grasp), self.driver, self.config.motion
@@ -199,9 +205,11 @@ class DeltaRobot:
     def _check_held(self, outcome: Outcome, text: str) -> None:
         if self._holding is None:
             if not self.config.assume_held:
+                opening = self.driver.whereabouts.opening
+                told = "" if opening is None else f" with the gripper told to close to {opening * 1e3:.1f} mm"
                 raise Ended(
                     Outcome.EMPTY,
-                    "the motion was made, but nothing tells whether the object is held: not counted as a grasp "
+                    f"the motion was made{told}, but nothing tells whether the object is held: not counted as a grasp "
                     "(give a check, or set assume_held)",
                 )
         elif not self._holding():

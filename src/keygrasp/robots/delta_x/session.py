@@ -16,6 +16,7 @@ import numpy as np
 from keygrasp.geometry.poses import Array
 from keygrasp.robots.delta_x.dialects import FILLER
 from keygrasp.robots.delta_x.failures import CommandRejectedError, NoAnswerError, RestartedError
+from keygrasp.robots.delta_x.figures import Figures
 from keygrasp.robots.delta_x.link import Link
 from keygrasp.robots.delta_x.model import Dialect
 from keygrasp.robots.delta_x.replies import Kind, Reply
@@ -41,10 +42,11 @@ class Session:
     Args:
         link: The line to it.
         dialect: What it speaks.
+        figures: What is counted.
     """
 
-    def __init__(self, link: Link, dialect: Dialect) -> None:
-        self.link, self._dialect = link, dialect
+    def __init__(self, link: Link, dialect: Dialect, figures: Figures) -> None:
+        self.link, self._dialect, self._figures = link, dialect, figures
         self._in_step = True
 
     @property
@@ -122,10 +124,12 @@ class Session:
             self._check_restart([reply])
             if reply.kind in _FINAL:
                 self._in_step = True
+                self._figures.count("commands" if reply.kind is Kind.OK else "rejected")
                 if reply.kind is Kind.REJECTED:
                     raise CommandRejectedError(f"the robot refused '{text}' ({reply.text})")
                 return
             log.warning("while '%s' ran, the robot sent: %s", text, reply.text)
+        self._figures.count("missing")
         raise NoAnswerError(f"no acknowledgement of '{text}' within {seconds:.1f} s")
 
     def position(self, seconds: float, *, attempts: int = 3) -> Array:
@@ -140,7 +144,7 @@ class Session:
             RestartedError: If it restarted meanwhile.
             ConnectionLostError: If the port is gone.
         """
-        resting, self._in_step = self._in_step, False
+        resting, self._in_step, began = self._in_step, False, time.monotonic()
         if not resting:
             self.purge()
         if self._dialect is Dialect.X1:
@@ -148,6 +152,8 @@ class Session:
         else:
             found = self._steady_position(seconds, resting=resting)
         self._in_step = True
+        if resting:
+            self._figures.answered(time.monotonic() - began)
         return np.array(found) * 1e-3
 
     def _queued_position(self, seconds: float, attempts: int) -> tuple[float, ...]:
@@ -199,4 +205,5 @@ class Session:
     def _check_restart(self, replies: list[Reply]) -> None:
         if any(reply.kind is Kind.BOOTED for reply in replies):
             self._in_step = False
+            self._figures.count("restarts")
             raise RestartedError("the robot restarted by itself", "Check its power supply, then connect again")
