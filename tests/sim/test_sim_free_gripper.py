@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from keygrasp.errors import StorageError
 from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage
 from keygrasp.sim import FreeGripper, MotionProfile, World
-from keygrasp.sim.fingers import cached_urdf
 
 #: A good grasp of the fixture's box, 4 cm along x, 6 cm along y, 10 cm tall.
 GOOD = PlanarGrasp(0.01, 0.02, 0.065, 0.0, 0.06)
@@ -241,17 +239,3 @@ def test_other_gripper_is_built_as_specified(world, box):
         p[9] for p in world.bullet.getContactPoints(robot.body, handle.body, robot.fingers.links[0], -1, world.client)
     )
     assert force == pytest.approx(15.0, rel=0.15)
-
-
-def test_a_robot_description_that_is_damaged_in_the_cache_is_written_anew(tmp_path, monkeypatch):
-    monkeypatch.setenv("KEYGRASP_CACHE", str(tmp_path))
-    path = cached_urdf("robot", "<robot/>")
-    path.write_text("<rob")
-    assert cached_urdf("robot", "<robot/>").read_text() == "<robot/>"
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("KEYGRASP_CACHE", str(tmp_path / "file"))
-    with pytest.raises(StorageError, match="KEYGRASP_CACHE"):
-        cached_urdf("robot", "<robot/>")
-    monkeypatch.delenv("KEYGRASP_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cached_urdf("robot", "<robot/>").parent == tmp_path / "keygrasp" / "robots"

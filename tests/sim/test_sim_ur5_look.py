@@ -23,4 +23,4 @@ def test_a_mesh_that_is_no_stl_is_named(tmp_path):
     mesh.write_bytes(b"solid wrist1")
     urdf = f'<visual><geometry><mesh filename="{mesh}"/></geometry></visual>'
     with pytest.raises(RobotError, match=r"wrist1\.stl is no binary STL"):
-        with_coarse_look(urdf, tmp_path)
+        with_coarse_look(urdf)

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-from pathlib import Path
-
-from keygrasp.errors import StorageError
-from keygrasp.files import write_text
 from keygrasp.scene import GripperSpec
 from keygrasp.sim.world import ObjectHandle, World
 
@@ -57,29 +50,6 @@ def gripper_links(spec: GripperSpec, *, palm_mass: float) -> str:
             f'<limit lower="0" upper="{spec.max_opening / 2:.6g}" effort="{spec.force:.6g}" velocity="1"/></joint>'
         )
     return "\n".join(parts)
-
-
-def robot_cache() -> Path:
-    """Folder in the user's cache for what describes robots."""
-    chosen = os.environ.get("KEYGRASP_CACHE")
-    root = Path(chosen or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "keygrasp")
-    return root.expanduser() / "robots"
-
-
-def cached_urdf(name: str, text: str) -> Path:
-    """Path of a file in the user's cache that holds ``text``; written once, whole, safe under parallel processes.
-
-    A file with other content (a crash, a full disk) is written anew.
-    """
-    path = robot_cache() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.urdf"
-    with contextlib.suppress(OSError):
-        if path.read_bytes() == text.encode():
-            return path
-    try:
-        write_text(path, text)
-    except StorageError as error:
-        raise StorageError(error.problem, "Free some space, or let KEYGRASP_CACHE name another folder") from error
-    return path
 
 
 class Fingers:

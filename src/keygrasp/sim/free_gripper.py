@@ -10,7 +10,8 @@ from keygrasp.geometry.poses import Array
 from keygrasp.robots import Unreachable
 from keygrasp.robots.motion import MotionProfile
 from keygrasp.scene import GripperSpec
-from keygrasp.sim.fingers import Fingers, cached_urdf, gripper_links, joint_indices
+from keygrasp.sim.fingers import Fingers, gripper_links, joint_indices
+from keygrasp.sim.robot_files import robot_file
 from keygrasp.sim.staged import StagedRobot
 from keygrasp.sim.world import TABLE_HALF, World
 
@@ -63,7 +64,9 @@ class FreeGripper(StagedRobot):
         self.world = world
         self.gripper = spec or GripperSpec()
         self.profile = profile or MotionProfile()
-        self.body = world.add_robot(cached_urdf("free-gripper", free_gripper_urdf(self.gripper)), self.park)
+        self.body = world.add_robot(
+            robot_file("free-gripper.urdf", free_gripper_urdf(self.gripper).encode()), self.park
+        )
         index = joint_indices(world, self.body)
         self._joints = [index[axis] for axis in _AXES]
         self.fingers = Fingers(world, self.body, self.gripper)

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape
 
 from keygrasp.errors import MissingExtraError, RobotError
 from keygrasp.scene import GripperSpec
-from keygrasp.sim.fingers import PALM_HEIGHT, box_link, cached_urdf, gripper_links, robot_cache
+from keygrasp.sim.fingers import PALM_HEIGHT, box_link, gripper_links
+from keygrasp.sim.robot_files import robot_file
 from keygrasp.sim.ur5_look import with_coarse_look
 
 _PACKAGE = "example-robot-data"
@@ -50,7 +51,7 @@ def data_folder() -> Path:
 
 
 def ur5_urdf(spec: GripperSpec, *, pedestal: float, detailed: bool) -> Path:
-    """Path of a cached URDF of the arm with mount and gripper, its meshes given by absolute paths.
+    """Path of a URDF of the arm with mount and gripper, its meshes given by absolute paths.
 
     Args:
         spec: The gripper.
@@ -65,7 +66,7 @@ def ur5_urdf(spec: GripperSpec, *, pedestal: float, detailed: bool) -> Path:
         text = re.sub(r"meshes/ur5/visual/(\w+)\.dae", r"meshes/ur5/collision/\1.stl", text)
     text = text.replace(f"package://{_PACKAGE}", escape(str(folder)))
     if not detailed:
-        text = with_coarse_look(text, robot_cache())
+        text = with_coarse_look(text)
     column = (_MOUNT_SIDE, _MOUNT_SIDE, MOUNT_LENGTH)
     stand = (
         '<link name="pedestal"><inertial><mass value="1"/>'
@@ -82,4 +83,4 @@ def ur5_urdf(spec: GripperSpec, *, pedestal: float, detailed: bool) -> Path:
         '<joint name="palm_joint" type="fixed"><parent link="tool0"/><child link="palm"/>'
         f'<origin xyz="0 0 {tool_length(spec):.6g}" rpy="3.14159265358979 0 0"/></joint>\n'
     )
-    return cached_urdf("ur5", text.replace("</robot>", f"{stand}\n{hand}</robot>"))
+    return robot_file("ur5.urdf", text.replace("</robot>", f"{stand}\n{hand}</robot>").encode())
