@@ -23,7 +23,7 @@ class _Scripted:
         self.attempts = []
         self.numbers = []
 
-    def plan(self, view, gripper, *, rng, attempts=()):
+    def plan(self, view, gripper, *, rng, attempts=(), reach=None):
         self.views.append(view)
         self.attempts.append(attempts)
         self.numbers.append(rng.random())

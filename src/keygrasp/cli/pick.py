@@ -108,7 +108,8 @@ def _plan(notes: Console, planner: Planner, scene: Scene, seed: int) -> GraspPla
     import numpy as np
 
     begin = time.perf_counter()
-    plan = planner.plan(scene.view, scene.robot.gripper, rng=np.random.default_rng([seed, 1]))
+    robot = scene.robot
+    plan = planner.plan(scene.view, robot.gripper, rng=np.random.default_rng([seed, 1]), reach=robot.reach)
     took = f"planned in {1e3 * (time.perf_counter() - begin):.0f} ms"
     if plan.grasp is None:
         notes.print(f"{took}: no grasp ({plan.reason})", markup=False, soft_wrap=True)

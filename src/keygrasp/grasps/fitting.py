@@ -14,12 +14,13 @@ from keygrasp.grasps.collision import Footprint, FootprintModel
 from keygrasp.grasps.config import GeneratorConfig
 from keygrasp.grasps.contact import Contacts, Reach, predict_contacts, predict_reach, recentred
 from keygrasp.grasps.proposals import TOO_WIDE
-from keygrasp.scene import GripperSpec, HeightMap
+from keygrasp.scene import GripperSpec, HeightMap, ReachFilter
 
 TOO_FLAT = "too flat"
 FINGERS_COLLIDE = "fingers collide"
 PALM_COLLIDES = "palm collides"
 OUTSIDE = "outside the workspace"
+OUT_OF_REACH = "out of the robot's reach"
 NO_CONTACT = "nothing between the pads"
 SLIPPERY = "contacts too sloped"
 
@@ -52,12 +53,18 @@ class Fitter:
     """Fits proposals on one height map to one gripper."""
 
     def __init__(
-        self, height_map: HeightMap, model: FootprintModel, gripper: GripperSpec, config: GeneratorConfig
+        self,
+        height_map: HeightMap,
+        model: FootprintModel,
+        gripper: GripperSpec,
+        config: GeneratorConfig,
+        reach: ReachFilter | None = None,
     ) -> None:
         self._map = height_map
         self._model = model
         self._gripper = gripper
         self._config = config
+        self._reach = reach
 
     def fit(self, proposals: Array, lifts: tuple[float, ...] = (0.0,)) -> Fitted:
         """Fit proposals (n, 5): as deep as table, fingers and palm allow, then higher by each of ``lifts`` metres."""
@@ -104,6 +111,8 @@ class Fitter:
         reasons[first.span + 2 * config.clearance > self._gripper.max_opening] = TOO_WIDE
         reasons[~first.found] = _NOTHING_BETWEEN[binding[~first.found]]
         reasons[(x < x_low) | (x > x_high) | (y < y_low) | (y > y_high)] = OUTSIDE
+        if self._reach is not None:
+            reasons[~self._reach(grasps)] = OUT_OF_REACH
         return reasons
 
     def _reasons_of_contact(self, binding: NDArray[np.intp], contacts: Contacts) -> NDArray[np.object_]:

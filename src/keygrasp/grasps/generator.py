@@ -16,6 +16,7 @@ from keygrasp.grasps.contact import centre_of_mass
 from keygrasp.grasps.fitting import (
     FINGERS_COLLIDE,
     NO_CONTACT,
+    OUT_OF_REACH,
     OUTSIDE,
     PALM_COLLIDES,
     SLIPPERY,
@@ -26,7 +27,7 @@ from keygrasp.grasps.fitting import (
 from keygrasp.grasps.proposals import NOT_ANTIPODAL, TOO_WIDE, different, propose
 from keygrasp.grasps.quality import QualityWeights, check_segment, quality_terms, rank, weigh
 from keygrasp.perception import Perceived
-from keygrasp.scene import GraspPlan, GripperSpec
+from keygrasp.scene import GraspPlan, GripperSpec, ReachFilter
 
 _REASONS = {
     TOO_WIDE: "the object is wider than the gripper opens, wherever its sides are opposite to each other",
@@ -34,6 +35,7 @@ _REASONS = {
     TOO_FLAT: "the object is too flat for the fingers to hold above the table",
     FINGERS_COLLIDE: "there is no room for the fingers beside the object",
     PALM_COLLIDES: "the palm would touch the object before the fingers reach deep enough",
+    OUT_OF_REACH: "the robot can't reach or turn to any grasp on the object",
     OUTSIDE: "every grasp lies outside the workspace",
     NO_CONTACT: "the pads would close on nothing",
     SLIPPERY: "the object's sides are so sloped that the pads would slip off",
@@ -54,13 +56,16 @@ class GraspGenerator:
         self.config = config or GeneratorConfig()
         self.weights = weights or QualityWeights()
 
-    def generate(self, perceived: Perceived, segment_index: int, gripper: GripperSpec) -> GraspPlan:
+    def generate(
+        self, perceived: Perceived, segment_index: int, gripper: GripperSpec, reach: ReachFilter | None = None
+    ) -> GraspPlan:
         """Generate grasps.
 
         Args:
             perceived: What the view shows.
             segment_index: The object to grasp.
             gripper: The gripper that will execute.
+            reach: Which grasps the robot can make.
 
         Returns:
             Candidates, best first, each free of collision by :func:`keygrasp.grasps.footprint_clear` and no wider
@@ -78,7 +83,7 @@ class GraspGenerator:
         raw, rejections = propose(
             model.heights, height_map, segment, perceived.keypoints[segment_index], mass_centre, max_span, self.config
         )
-        fitter = Fitter(height_map, model, gripper, self.config)
+        fitter = Fitter(height_map, model, gripper, self.config, reach)
         deep = fitter.fit(different(raw))
         if len(deep.grasps) == 0:
             # In a tight place one proposal can fit where its neighbour doesn't.

@@ -11,7 +11,7 @@ from keygrasp.grasps.arrays import grasp_array
 from keygrasp.grasps.config import GeneratorConfig
 from keygrasp.grasps.generator import GraspGenerator, near
 from keygrasp.perception import Perceived, PerceptionConfig, perceive
-from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp
+from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp, ReachFilter
 
 
 class GeometricPlanner:
@@ -42,6 +42,7 @@ class GeometricPlanner:
         *,
         rng: np.random.Generator,
         attempts: tuple[Attempt, ...] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
         """Plan a grasp; see :class:`keygrasp.scene.Planner`. The planner draws nothing from ``rng``.
 
@@ -49,10 +50,14 @@ class GeometricPlanner:
             ImageError: If the image shows no table.
         """
         perceived = perceive(view, self._perception)
-        return self.plan_perceived(perceived, gripper, attempts)
+        return self.plan_perceived(perceived, gripper, attempts, reach)
 
     def plan_perceived(
-        self, perceived: Perceived, gripper: GripperSpec, attempts: tuple[Attempt, ...] = ()
+        self,
+        perceived: Perceived,
+        gripper: GripperSpec,
+        attempts: tuple[Attempt, ...] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
         """Plan a grasp on a view that was perceived already."""
         if not perceived.segments:
@@ -60,7 +65,7 @@ class GeometricPlanner:
         rejections: Counter[str] = Counter()
         plans = []
         for index in range(len(perceived.segments)):
-            plan = self._generator.generate(perceived, index, gripper)
+            plan = self._generator.generate(perceived, index, gripper, reach)
             rejections.update(plan.rejections)
             plans.append(plan)
             if plan.grasp is not None:

@@ -11,7 +11,7 @@ from keygrasp.grasps.collision import Footprint, FootprintModel, footprint_model
 from keygrasp.grasps.contact import predict_reach, stays_within
 from keygrasp.grasps.quality import check_segment
 from keygrasp.perception import Perceived, cells_of
-from keygrasp.scene import GripperSpec
+from keygrasp.scene import GripperSpec, ReachFilter
 
 _MAX_COUNT = 100_000
 #: Draws for each wanted grasp after which the object counts as having little room, and the least number of draws.
@@ -31,7 +31,12 @@ _ROOM = (0.006, 0.024)
 
 
 def random_feasible(
-    perceived: Perceived, segment_index: int, gripper: GripperSpec, rng: np.random.Generator, count: int
+    perceived: Perceived,
+    segment_index: int,
+    gripper: GripperSpec,
+    rng: np.random.Generator,
+    count: int,
+    reach: ReachFilter | None = None,
 ) -> Array:
     """Random collision-free grasps on one object.
 
@@ -44,6 +49,7 @@ def random_feasible(
         gripper: The gripper.
         rng: Source of randomness; the same state gives the same grasps.
         count: Wanted number, at most 100,000.
+        reach: Which grasps the robot can make.
 
     Returns:
         (m, 5) x, y, z, yaw, width with m ≤ count: fewer where the object leaves little or no room.
@@ -63,6 +69,8 @@ def random_feasible(
         expected = (count - total) * (drawn + _PRIOR_DRAWS) / (total + _PRIOR_DRAWS / 8)
         batch = int(np.clip(1.2 * expected, *_BATCH))
         feasible = _draw(perceived, model, gripper, places, rng, batch)
+        if reach is not None:
+            feasible = feasible[reach(feasible)]
         found.append(feasible)
         drawn += batch
         total += len(feasible)

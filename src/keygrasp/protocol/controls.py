@@ -8,7 +8,7 @@ import numpy as np
 
 from keygrasp.grasps import grasps_from_array, random_feasible
 from keygrasp.perception import Perceived, perceive
-from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp
+from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp, ReachFilter
 
 _DEPTH = 0.020  # metres that the tips reach below the surface at the grasp
 _TABLE_GAP = 0.005  # metres that the tips keep from the table
@@ -27,6 +27,7 @@ class CentroidPlanner:
         *,
         rng: np.random.Generator,
         attempts: tuple[Attempt, ...] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
         """Plan on one image; see :meth:`keygrasp.scene.Planner.plan`."""
         start = time.perf_counter()
@@ -49,15 +50,18 @@ class RandomPlanner:
         *,
         rng: np.random.Generator,
         attempts: tuple[Attempt, ...] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
         """Plan on one image; see :meth:`keygrasp.scene.Planner.plan`."""
         start = time.perf_counter()
         perceived = perceive(view)
         if not perceived.segments:
             return GraspPlan(None, reason=perceived.note, timings_ms=_elapsed(start))
-        drawn = random_feasible(perceived, 0, gripper, rng, 1)
+        drawn = random_feasible(perceived, 0, gripper, rng, 1, reach)
         if len(drawn) == 0:
-            return GraspPlan(None, reason="every grasp that was drawn would collide", timings_ms=_elapsed(start))
+            return GraspPlan(
+                None, reason="every grasp that was drawn would collide or is out of reach", timings_ms=_elapsed(start)
+            )
         grasp = grasps_from_array(drawn[:1], np.zeros(1))[0]
         return GraspPlan(grasp, (grasp,), timings_ms=_elapsed(start))
 

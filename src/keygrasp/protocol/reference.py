@@ -18,7 +18,7 @@ from scipy import ndimage
 from keygrasp.extras import require
 from keygrasp.geometry.cameras import deproject
 from keygrasp.geometry.poses import Array, transform_points
-from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp
+from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp, ReachFilter
 
 _CELL = 0.0025  # edge of a cell of the height grid
 _CELLS = 144  # cells along an edge of the grid, which is centred on the workspace's origin
@@ -74,8 +74,9 @@ class ReferencePlanner:
         *,
         rng: np.random.Generator,
         attempts: tuple[Attempt, ...] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
-        """Plan on one image; see :meth:`keygrasp.scene.Planner.plan`. Earlier attempts are not looked at."""
+        """Plan on one image; see :meth:`keygrasp.scene.Planner.plan`. Frozen: attempts and reach are ignored."""
         start = time.perf_counter()
         heights = _height_grid(view)
         mask = _largest_object(heights)

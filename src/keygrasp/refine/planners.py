@@ -22,7 +22,7 @@ from keygrasp.perception import Perceived, perceive
 from keygrasp.refine.actions import ActionSet
 from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
 from keygrasp.refine.values import Evaluator, Weights
-from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp
+from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp, ReachFilter
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,7 @@ class Request:
         gripper: Who will execute.
         rng: Source of all randomness.
         attempts: Earlier executions on this object.
+        reach: Which grasps the robot can make.
     """
 
     perceived: Perceived
@@ -44,6 +45,7 @@ class Request:
     gripper: GripperSpec
     rng: np.random.Generator
     attempts: tuple[Attempt, ...]
+    reach: ReachFilter | None = None
 
     def evaluator(self, weights: Weights) -> Evaluator:
         """Scores grasps on the object."""
@@ -51,7 +53,7 @@ class Request:
 
     def draw(self, count: int) -> Array:
         """Random feasible grasps (n ≤ count, 5)."""
-        return random_feasible(self.perceived, self.segment, self.gripper, self.rng, count)
+        return random_feasible(self.perceived, self.segment, self.gripper, self.rng, count, self.reach)
 
 
 #: Searches one perceived object for a grasp.
@@ -72,6 +74,7 @@ class NetworkPlanner:
         *,
         rng: np.random.Generator,
         attempts: tuple[Attempt, ...] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
         """Plan a grasp on the largest object in view (see :class:`keygrasp.scene.Planner`)."""
         begin = time.perf_counter()
@@ -80,7 +83,7 @@ class NetworkPlanner:
         if not perceived.segments:
             plan = GraspPlan(None, reason="nothing stands on the table")
         else:
-            plan = self.search(Request(perceived, 0, gripper, rng, attempts))
+            plan = self.search(Request(perceived, 0, gripper, rng, attempts, reach))
         timings = {
             "perceive": (perceived_at - begin) * 1e3,
             "search": (time.perf_counter() - perceived_at) * 1e3,
@@ -120,7 +123,7 @@ def _refined(weights: Weights, **options: Any) -> Search:
     refiner, generator = Refiner(weights, RefinerConfig(**options)), GraspGenerator()
 
     def search(request: Request) -> GraspPlan:
-        generated = generator.generate(request.perceived, request.segment, request.gripper)
+        generated = generator.generate(request.perceived, request.segment, request.gripper, request.reach)
         plan = _refine(refiner, request, generated.candidates)
         return replace(plan, rejections=generated.rejections)
 
@@ -134,7 +137,7 @@ def _climb(weights: Weights, max_steps: int = 10) -> Search:
     generator = GraspGenerator()
 
     def search(request: Request) -> GraspPlan:
-        generated = generator.generate(request.perceived, request.segment, request.gripper)
+        generated = generator.generate(request.perceived, request.segment, request.gripper, request.reach)
         return _refine(refiner, request, generated.candidates[:1]) if generated.candidates else generated
 
     return search
@@ -148,6 +151,7 @@ def _refine(refiner: Refiner, request: Request, candidates: tuple[PlanarGrasp, .
         request.gripper,
         rng=request.rng,
         attempts=request.attempts,
+        reach=request.reach,
     )
 
 
@@ -155,7 +159,7 @@ def _argmax(weights: Weights, evaluations: int = 400) -> Search:
     def search(request: Request) -> GraspPlan:
         drawn = request.draw(evaluations)
         if len(drawn) == 0:
-            return GraspPlan(None, reason="no feasible grasp was drawn")
+            return GraspPlan(None, reason="no feasible grasp within reach was drawn")
         evaluator = request.evaluator(weights)
         return _best(evaluator, drawn, evaluator.execute_logits(drawn), weights)
 
@@ -169,12 +173,14 @@ def _cem(weights: Weights, evaluations: int = 400, rounds: int = 4, elite: float
         batch = evaluations // rounds
         drawn = request.draw(batch)
         if len(drawn) == 0:
-            return GraspPlan(None, reason="no feasible grasp was drawn")
+            return GraspPlan(None, reason="no feasible grasp within reach was drawn")
         evaluator = request.evaluator(weights)
         values = evaluator.execute_logits(drawn)
         for _ in range(rounds - 1):
             resampled = _resample(drawn, values, max(6, round(elite * batch)), batch, request)
             resampled = resampled[footprint_clear(request.perceived.height_map, resampled, request.gripper)]
+            if request.reach is not None:
+                resampled = resampled[request.reach(resampled)]
             drawn = np.concatenate([drawn, resampled])
             values = np.concatenate([values, evaluator.execute_logits(resampled)])
         return _best(evaluator, drawn, values, weights)

@@ -16,7 +16,7 @@ from keygrasp.grasps import footprint_clear, grasp_array, grasps_from_array, ran
 from keygrasp.perception import Perceived
 from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.values import Evaluator, Rollout, Weights, greedy_rollout
-from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp
+from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp, ReachFilter
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 #: the points have the errors' variance in every axis.
 _ERRORS = torch.tensor([0.002, 0.002, 0.001, 0.0524, 0.0]) * 3**0.5
 _NEIGHBOURS = torch.cat([torch.diag(_ERRORS)[:4], -torch.diag(_ERRORS)[:4]])
-_ALL_COLLIDE = "every grasp that was found would collide"
+_ALL_COLLIDE = "every grasp that was found would collide or is out of reach"
 #: Weights that ship with the project.
 DEFAULT_WEIGHTS = "refiner.safetensors"
 
@@ -95,6 +95,7 @@ class Refiner:
         *,
         rng: np.random.Generator,
         attempts: Sequence[Attempt] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
         """Choose and refine a grasp.
 
@@ -106,21 +107,27 @@ class Refiner:
         """
         config = self.config
         evaluator = Evaluator(self.weights, perceived, segment_index, gripper, attempts)
-        drawn = random_feasible(perceived, segment_index, gripper, rng, config.random_starts)
+        drawn = random_feasible(perceived, segment_index, gripper, rng, config.random_starts, reach)
         starts = np.concatenate([grasp_array(candidates), drawn])
-        found = self._search(evaluator, perceived, starts)
+        found = self._search(evaluator, perceived, starts, reach)
         unsure = found is None or self.weights.calibration.probability(found.logit) < config.sure
         if unsure and config.more_starts > 0:
-            drawn = random_feasible(perceived, segment_index, gripper, rng, config.more_starts)
-            second = self._search(evaluator, perceived, drawn)
+            drawn = random_feasible(perceived, segment_index, gripper, rng, config.more_starts, reach)
+            second = self._search(evaluator, perceived, drawn, reach)
             if found is None or (second is not None and second.logit > found.logit):
                 found = second
         if found is None:
-            reason = "no start without a collision was found" if len(starts) + len(drawn) == 0 else _ALL_COLLIDE
+            reason = (
+                "no start without a collision and within reach was found"
+                if len(starts) + len(drawn) == 0
+                else _ALL_COLLIDE
+            )
             return GraspPlan(None, reason=reason, evaluations=evaluator.evaluations)
         return self._answer(found, evaluator.evaluations)
 
-    def _search(self, evaluator: Evaluator, perceived: Perceived, starts: Array) -> _Found | None:
+    def _search(
+        self, evaluator: Evaluator, perceived: Perceived, starts: Array, reach: ReachFilter | None
+    ) -> _Found | None:
         """Score starts (n, 5), refine the best, and choose the most robust of what was visited."""
         config = self.config
         if len(starts) == 0:
@@ -130,7 +137,7 @@ class Refiner:
         order = torch.argsort(logits[:, EXECUTE], descending=True, stable=True)
         best = order[: config.refined_starts]
         rollout = greedy_rollout(evaluator, grasps[best], logits[best], config.actions, config.max_steps)
-        finalists = _best_clear(rollout, perceived, evaluator.gripper, config.finalists)
+        finalists = _best_clear(rollout, perceived, evaluator.gripper, config.finalists, reach)
         if not finalists:
             return None
         steps, paths = (torch.tensor(part) for part in zip(*finalists, strict=True))
@@ -154,10 +161,14 @@ class Refiner:
         )
 
 
-def _best_clear(rollout: Rollout, perceived: Perceived, gripper: GripperSpec, count: int) -> list[tuple[int, int]]:
-    """(step, start) of the visited grasps with the highest values that don't collide, no grasp twice, best first."""
+def _best_clear(
+    rollout: Rollout, perceived: Perceived, gripper: GripperSpec, count: int, reach: ReachFilter | None
+) -> list[tuple[int, int]]:
+    """(step, start) of the visited grasps with the highest values that are possible, no grasp twice, best first."""
     flat = rollout.visited.numpy().reshape(-1, 5).astype(float)
     clear = footprint_clear(perceived.height_map, flat, gripper)
+    if reach is not None:
+        clear &= reach(flat)
     values = np.where(clear, rollout.execute.numpy().ravel(), -np.inf)
     _, first = np.unique(flat, axis=0, return_index=True)
     order = first[np.argsort(-values[first], kind="stable")][:count]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
+from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, ReachFilter, Stage, TrialOutcome
 
 #: Called when a stage begins.
 StageCallback = Callable[[Stage], None]
@@ -55,6 +55,11 @@ class Robot(Protocol):
     @property
     def gripper(self) -> GripperSpec:
         """The gripper that it carries."""
+        ...
+
+    @property
+    def reach(self) -> ReachFilter | None:
+        """For planners: which grasps it can make; ``None`` where the gripper is the only limit in the workspace."""
         ...
 
     def unreachable_reason(self, grasp: PlanarGrasp) -> str | None:

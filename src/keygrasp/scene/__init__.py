@@ -4,7 +4,7 @@ from keygrasp.scene.grasps import GraspPlan, GripperSpec, PlanarGrasp
 from keygrasp.scene.heightmap import HeightMap, Segment
 from keygrasp.scene.keypoints import ROWS, TOTAL_ROWS, KeypointKind, Keypoints
 from keygrasp.scene.outcomes import Outcome, Stage, TrialOutcome
-from keygrasp.scene.planning import Attempt, Planner
+from keygrasp.scene.planning import Attempt, Planner, ReachFilter
 from keygrasp.scene.symbols import SYMBOLS, SymbolicState
 from keygrasp.scene.tasks import Task, TaskKind
 from keygrasp.scene.views import OverheadView
@@ -23,6 +23,7 @@ __all__ = [
     "OverheadView",
     "PlanarGrasp",
     "Planner",
+    "ReachFilter",
     "Segment",
     "Stage",
     "SymbolicState",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keygrasp.scene.grasps import GraspPlan, GripperSpec, PlanarGrasp
 from keygrasp.scene.outcomes import TrialOutcome
 from keygrasp.scene.views import OverheadView
+
+#: Which of grasps (n, 5) of x, y, z, yaw, width a robot can make, (n,): given by the robot, asked by planners.
+ReachFilter = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Planner(Protocol):
         *,
         rng: np.random.Generator,
         attempts: tuple[Attempt, ...] = (),
+        reach: ReachFilter | None = None,
     ) -> GraspPlan:
         """Plan a grasp.
 
@@ -43,6 +49,7 @@ class Planner(Protocol):
             gripper: The gripper that will execute.
             rng: Source of all randomness: the same state gives the same plan.
             attempts: Earlier executions on this object in this trial, oldest first; the view is newer.
+            reach: Which grasps the robot can make; ``None`` where the gripper is the only limit.
 
         Returns:
             The plan; ``plan.grasp is None`` says why no grasp was found.

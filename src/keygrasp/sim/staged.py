@@ -6,7 +6,7 @@ from typing import Protocol
 
 from keygrasp.robots import CancelCheck, StageCallback
 from keygrasp.robots.motion import MotionProfile
-from keygrasp.scene import PlanarGrasp, TrialOutcome
+from keygrasp.scene import PlanarGrasp, ReachFilter, TrialOutcome
 from keygrasp.sim.placing import place_stages
 from keygrasp.sim.stages import StepHook, ToolDriver, execute_stages, unreachable_reason
 
@@ -30,6 +30,8 @@ class StagedRobot:
 
     #: Called after each step of an execution, for pictures and recordings.
     on_step: StepHook | None = None
+    #: Which grasps planners may propose.
+    reach: ReachFilter | None = None
 
     def unreachable_reason(self: _Staged, grasp: PlanarGrasp) -> str | None:
         """Why it can't execute ``grasp``, or ``None`` if it can."""

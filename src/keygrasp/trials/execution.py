@@ -137,7 +137,7 @@ def _attempt(
     if isinstance(planner, ScenePlanner):
         plan = planner.plan_in_scene(scene, rng=rng)
     else:
-        plan = planner.plan(view, scene.robot.gripper, rng=rng, attempts=history)
+        plan = planner.plan(view, scene.robot.gripper, rng=rng, attempts=history, reach=scene.robot.reach)
     planned = time.perf_counter()
     plan_ms = 1e3 * (planned - start)
     if plan.grasp is None:
