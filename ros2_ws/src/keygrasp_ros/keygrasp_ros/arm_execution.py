@@ -219,7 +219,9 @@ class ArmExecution:
         try:
             gripper.move(0.0, self._cancelled, self._watch)
         except CancelledError:
-            self._grasped = gripper.stalled and gripper.opening > self._arm.setup.empty_opening
+            # What was held before it was asked again is still held: a cancelled goal need not say that it stalled.
+            pressed = gripper.stalled or self._grasped
+            self._grasped = pressed and gripper.opening > self._arm.setup.empty_opening
             raise
         self._grasped = gripper.opening > self._arm.setup.empty_opening
         return self._grasped

@@ -16,6 +16,9 @@ from rclpy.publisher import Publisher
 
 from keygrasp_ros.topics import Endpoint, lifeline
 
+#: Seconds within which a node that was killed is missed: the lease, and what a busy machine adds.
+NOTICED_SECONDS = 4.0
+
 
 def offer(node: Node, endpoint: Endpoint) -> Publisher:
     """Let others know that ``node``, which serves ``endpoint``, lives."""

@@ -16,8 +16,9 @@ from rclpy.task import Future
 from keygrasp.errors import RobotError
 
 _POLL_SECONDS = 0.02
-#: From when a server is seen until it is sure to see us as well, also on a busy machine.
-_ACQUAINTED_SECONDS = 1.0
+#: From when a server is seen until it is sure to see us as well, also on a busy machine. A little less than the second
+#: between two looks of the diagnostics, so that the second look is enough.
+_ACQUAINTED_SECONDS = 0.9
 
 
 class CancelledError(Exception):

@@ -28,6 +28,7 @@ from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
 from keygrasp_ros.pick_once import COMMAND
 from keygrasp_ros.pick_steps import STOP_SECONDS, PickSteps
 from keygrasp_ros.running import node_main
+from keygrasp_ros.stages import PlanningStage
 from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, RECORD
 from keygrasp_ros.waiting import CancelledError
 
@@ -103,19 +104,19 @@ class PickServer(Node):
             return self._end(handle, pick, Outcome.ROBOT_FAULT, str(error))
 
     def _plan(self, handle: ServerGoalHandle, pick: _Pick) -> None:
-        self._tell(handle, pick, "look")
+        self._tell(handle, pick, PlanningStage.LOOK)
         pick.pair = self._steps.look(pick.cancelled)
-        self._tell(handle, pick, "perceive")
+        self._tell(handle, pick, PlanningStage.PERCEIVE)
         pick.scene = self._steps.extract(pick.pair, pick.cancelled)
-        self._tell(handle, pick, "generate", message=f"{len(pick.scene.objects)} object(s) on the table")
+        self._tell(handle, pick, PlanningStage.GENERATE, message=f"{len(pick.scene.objects)} object(s) on the table")
         pick.plan = self._steps.generate(pick.scene, handle.request.target, pick.cancelled)
         if self._steps.refines and pick.scene.objects:
-            self._tell(handle, pick, "refine", message=f"{len(pick.plan.candidates)} candidates")
+            self._tell(handle, pick, PlanningStage.REFINE, message=f"{len(pick.plan.candidates)} candidates")
             pick.plan, warning = self._steps.refine(pick.scene, pick.plan, pick.cancelled)
             if warning:
-                self._tell(handle, pick, "refine", grasp=pick.plan.grasp, message=warning)
+                self._tell(handle, pick, PlanningStage.REFINE, grasp=pick.plan.grasp, message=warning)
             for number, grasp in enumerate(pick.plan.path, start=1):
-                self._tell(handle, pick, "refine", step=number, grasp=grasp)
+                self._tell(handle, pick, PlanningStage.REFINE, step=number, grasp=grasp)
 
     def _place_at(self, goal: PICK.type.Goal) -> Grasp | None:
         """Where to put the object down, ``None`` for not at all; a pose that can't be used is refused at once."""
