@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keygrasp.errors import InputError
-from keygrasp.robots.delta_x import MODELS, DeltaGeometry, Limit, check_path, forward, inverse, jacobian, singularity
+from keygrasp.robots.delta_x import (
+    MODELS,
+    DeltaGeometry,
+    Limit,
+    check_path,
+    forward,
+    inverse,
+    jacobian,
+    kinematics,  # its closed forms against numpy's
+    singularity,
+)
 from keygrasp.robots.delta_x.workspace import reachable, violations
 
 X1 = MODELS["X1"]
@@ -80,6 +90,19 @@ def test_the_jacobian_equals_differences():
         for unit in np.eye(3)
     ]
     np.testing.assert_allclose(jacobian(X1.geometry, points), np.stack(columns, axis=-1), atol=1e-8)
+
+
+def test_the_condition_is_that_of_the_forearms_directions():
+    angles = np.random.default_rng(4).uniform(-0.6, 2.2, (200, 3))
+    points = forward(X1.geometry, angles)
+    points = points[np.isfinite(points).all(axis=1)]
+    forearms, leverage = kinematics._closure(X1.geometry, points)
+    expected = np.linalg.cond(forearms[np.isfinite(leverage).all(axis=1)])
+    found = singularity(X1.geometry, points)[0]
+    assert np.max(expected) > 20
+    np.testing.assert_allclose(found[np.isfinite(found)], expected, rtol=1e-9)
+    assert kinematics._condition(np.array([[1.0, 0, 0], [0, 1, 0], [0.6, 0.8, 0]])) > 1e7
+    assert kinematics._condition(np.eye(3)) == 1
 
 
 def test_the_measures_show_both_kinds_of_singularity():

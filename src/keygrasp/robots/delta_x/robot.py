@@ -17,10 +17,11 @@ from keygrasp.robots.delta_x.calibration import Calibration, load_calibration
 from keygrasp.robots.delta_x.config import DeltaConfig
 from keygrasp.robots.delta_x.driver import DeltaX
 from keygrasp.robots.delta_x.failures import HaltedError
+from keygrasp.robots.delta_x.reach import GraspReach
 from keygrasp.robots.delta_x.state import State
 from keygrasp.robots.delta_x.workspace import check_path
 from keygrasp.robots.motion import RETREAT
-from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, Stage, TrialOutcome
+from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, ReachFilter, Stage, TrialOutcome
 
 #: Metres to each side when shaking.
 _SHAKE = 0.01
@@ -82,6 +83,13 @@ class DeltaRobot:
     def gripper(self) -> GripperSpec:
         """The gripper that it carries."""
         return self.config.tool.gripper
+
+    @property
+    def reach(self) -> ReachFilter:
+        """For planners: which grasps it can reach and turn to."""
+        motion = self.config.motion
+        rise = max(motion.clearance, motion.lift_height)
+        return GraspReach(self.driver.model, self.config.tool, self._pose, rise, _SHAKE if motion.shake else 0.0)
 
     def unreachable_reason(self, grasp: PlanarGrasp) -> str | None:
         """Why it can't execute ``grasp`` from where it is (from home while disconnected), or ``None`` if it can."""
