@@ -8,33 +8,29 @@ While it is active it publishes the camera's images and the arm's state, and off
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
+from builtin_interfaces.msg import Time
 from keygrasp_interfaces.srv import LoadObject
-from rclpy.action import ActionServer
-from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
-from keygrasp.errors import InputError, KeygraspError
+from keygrasp.errors import KeygraspError
 from keygrasp.objects import split
 from keygrasp.scene import Stage, TrialOutcome
-from keygrasp_ros.conversions import grasp_of, outcome_message
 from keygrasp_ros.diagnostics import Monitor
-from keygrasp_ros.goals import accept_cancel, end_goal, refuse
+from keygrasp_ros.grasp_server import GraspJob, GraspServer
 from keygrasp_ros.lifecycle import start
-from keygrasp_ros.lifelines import offer
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.sim_clock import SimClock
 from keygrasp_ros.sim_parameters import PARAMETERS
 from keygrasp_ros.sim_publisher import SimPublisher
 from keygrasp_ros.sim_scene import SimScene
-from keygrasp_ros.steps import answering, check_frame
+from keygrasp_ros.steps import answering
 from keygrasp_ros.ticking import EachSecond
-from keygrasp_ros.topics import EXECUTE, LOAD_OBJECT, RESET_SCENE
+from keygrasp_ros.topics import LOAD_OBJECT, RESET_SCENE
 
 
 class SimRobot(LifecycleNode):
@@ -44,7 +40,6 @@ class SimRobot(LifecycleNode):
         super().__init__("sim_robot", **options)
         self._read = reader(self, PARAMETERS)
         self._monitor = Monitor(self)
-        self._busy = threading.Lock()
         self._closing = threading.Event()
         self._scene: SimScene | None = None
         self._publisher: SimPublisher | None = None
@@ -53,9 +48,9 @@ class SimRobot(LifecycleNode):
         self._watching = threading.Lock()
         self._camera: Any = None
         group = ReentrantCallbackGroup()
-        self._lifeline = offer(self, EXECUTE)
-        self._server = ActionServer(
-            self, EXECUTE.type, EXECUTE.name, self._execute, callback_group=group, cancel_callback=accept_cancel
+        # A timer's tick may hold the world for a moment.
+        self._grasps = GraspServer(
+            self, self._monitor, self._read("workspace_frame"), self._grasp, patience=1.0, now=self._result_time
         )
         self.create_service(LOAD_OBJECT.type, LOAD_OBJECT.name, self._load_object, callback_group=group)
         self.create_service(RESET_SCENE.type, RESET_SCENE.name, self._reset_scene, callback_group=group)
@@ -81,6 +76,7 @@ class SimRobot(LifecycleNode):
         if self._sim_clock is not None:
             self._ticks.append(self._sim_clock.start(self._when_idle(self._sim_clock.idle)))
         self._follow_viewers()
+        self._grasps.begin()
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -91,7 +87,7 @@ class SimRobot(LifecycleNode):
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Free the physics world."""
         self._stop_timers()
-        with self._busy:
+        with self._grasps.busy:
             for part in (self._publisher, self._scene):
                 if part is not None:
                     part.close()
@@ -104,6 +100,7 @@ class SimRobot(LifecycleNode):
         self.on_cleanup(None)
 
     def _stop_timers(self) -> None:
+        self._grasps.end()
         timers, self._ticks = self._ticks, []
         for timer in timers:
             timer.destroy() if isinstance(timer, EachSecond) else self.destroy_timer(timer)
@@ -134,24 +131,24 @@ class SimRobot(LifecycleNode):
         """A timer's callback that leaves the world alone while somebody else uses it."""
 
         def tick() -> None:
-            if self._busy.acquire(blocking=False):
+            if self._grasps.busy.acquire(blocking=False):
                 try:
                     if self._ticks:
                         publish()
                 finally:
-                    self._busy.release()
+                    self._grasps.busy.release()
 
         return tick
 
     def _load_object(self, request: LoadObject.Request, response: LoadObject.Response) -> LoadObject.Response:
-        with answering(response, self._monitor), self._busy:
+        with answering(response, self._monitor), self._grasps.busy:
             self._active_scene().load(request.name, request.rule, request.seed, request.source)
             self._publisher.publish_fixed()
         return response
 
     def _reset_scene(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         try:
-            with self._busy:
+            with self._grasps.busy:
                 self._active_scene().reset()
             response.success = True
         except KeygraspError as error:
@@ -159,52 +156,30 @@ class SimRobot(LifecycleNode):
         return response
 
     def _active_scene(self) -> SimScene:
-        if self._scene is None or not self._ticks:
-            raise InputError("the simulator is not active", "Configure and activate it: ros2 lifecycle set sim_robot …")
+        self._grasps.check_active()
         return self._scene
 
-    def _execute(self, handle: ServerGoalHandle) -> EXECUTE.type.Result:
-        deadline = time.monotonic() + 1.0  # a timer's tick may hold the world for a moment
-        while not self._busy.acquire(timeout=0.05):
-            if time.monotonic() > deadline:
-                return self._refused(handle, "busy with another grasp")
-        try:
-            check_frame(handle.request.header, self._read("workspace_frame"), "grasp")
-            scene = self._active_scene()
-            outcome = self._run(handle, scene, handle.request)
-            self._publisher.publish_state()
-            return self._finished(handle, scene, outcome)
-        except KeygraspError as error:
-            return self._refused(handle, str(error))
-        finally:
-            self._busy.release()
-
-    def _run(self, handle: ServerGoalHandle, scene: SimScene, goal: EXECUTE.type.Goal) -> TrialOutcome:
-        grasp, place_at = grasp_of(goal.grasp), grasp_of(goal.place_at) if goal.place else None
-        active = self._ticks  # deactivating empties the list and so stops the arm
-
-        def cancelled() -> bool:
-            return handle.is_cancel_requested or self._closing.is_set() or self._ticks is not active
+    def _grasp(self, job: GraspJob) -> TrialOutcome:
+        scene = self._active_scene()
 
         def on_stage(stage: Stage) -> None:
-            handle.publish_feedback(EXECUTE.type.Feedback(stage=str(stage), opening=scene.opening))
+            job.tell(stage, scene.opening)
 
         def on_step(stage: Stage) -> None:
             self._publisher.step(self._read("real_time_factor"))
 
         with self._monitor.timed():
-            return scene.execute(grasp, place_at, on_stage=on_stage, cancelled=cancelled, on_step=on_step)
-
-    def _finished(self, handle: ServerGoalHandle, scene: SimScene, outcome: TrialOutcome) -> EXECUTE.type.Result:
+            outcome = scene.execute(
+                job.grasp, job.place_at, on_stage=on_stage, cancelled=job.cancelled, on_step=on_step
+            )
+        self._publisher.publish_state()
         if self._read("observer") and not self._closing.is_set():
             self._publisher.publish_observer()
-        scene.prepare_next(lifted=outcome.success and not handle.request.place)
-        result = EXECUTE.type.Result(outcome=outcome_message(outcome, self._publisher.now()))
-        end_goal(handle, result.outcome)
-        return result
+        scene.prepare_next(lifted=outcome.success and job.place_at is None)
+        return outcome
 
-    def _refused(self, handle: ServerGoalHandle, reason: str) -> EXECUTE.type.Result:
-        return refuse(handle, self._monitor, EXECUTE.type, reason, self.get_clock().now().to_msg())
+    def _result_time(self) -> Time:
+        return self._publisher.now()
 
 
 def main() -> int:

@@ -7,32 +7,23 @@ place in the workspace from TF.
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
 from typing import Any
 
-from rclpy.action import ActionServer
-from rclpy.action.server import ServerGoalHandle
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from keygrasp.errors import InputError, KeygraspError
 from keygrasp.robots.ur5_paths import ARM_JOINTS, HOME, UR5Paths
-from keygrasp.scene import GripperSpec, Outcome, Stage
+from keygrasp.scene import GripperSpec, TrialOutcome
 from keygrasp_ros.arm_execution import Arm, ArmExecution, ArmSetup
 from keygrasp_ros.controllers import ArmController, GripperController
-from keygrasp_ros.conversions import grasp_of, outcome_message
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.frames import listen
-from keygrasp_ros.goals import accept_cancel, end_goal, refuse
+from keygrasp_ros.grasp_server import GraspJob, GraspServer
 from keygrasp_ros.joint_feed import JointFeed
 from keygrasp_ros.lifecycle import start
-from keygrasp_ros.lifelines import offer
 from keygrasp_ros.parameters import AUTOSTART, GRIPPER, WORKSPACE_FRAME, Parameter, fill, reader
 from keygrasp_ros.running import node_main
-from keygrasp_ros.steps import check_frame
-from keygrasp_ros.topics import EXECUTE
 
 #: Seconds between the points of a trajectory.
 _TIME_STEP = 0.02
@@ -71,21 +62,10 @@ class TrajectoryArm(LifecycleNode):
         self._read = reader(self, PARAMETERS)
         self._workspace: str = self._read("workspace_frame")
         self._spec = fill(self._read, "gripper", GripperSpec)
-        self._busy = threading.Lock()
-        self._closing = threading.Event()
-        self._active = False
         self._parts: tuple[ArmController, GripperController, JointFeed] | None = None
         self._frames = listen(self)
         self._monitor = Monitor(self, self._missing)
-        self._lifeline = offer(self, EXECUTE)
-        self._server = ActionServer(
-            self,
-            EXECUTE.type,
-            EXECUTE.name,
-            self._execute,
-            callback_group=ReentrantCallbackGroup(),
-            cancel_callback=accept_cancel,
-        )
+        self._grasps = GraspServer(self, self._monitor, self._workspace, self._grasp)
         if self._read("autostart"):
             start(self, "the arm's node")
 
@@ -107,27 +87,24 @@ class TrajectoryArm(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to take goals."""
-        self._active = True
+        self._grasps.begin()
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the arm and take no goals."""
-        self._active = False
+        self._grasps.end()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Leave the driver."""
-        self._active = False
-        if self._busy.acquire(timeout=_END_SECONDS):
+        if self._grasps.end(_END_SECONDS):
             parts, self._parts = self._parts, None
             for part in parts or ():
                 part.close()
-            self._busy.release()
         return TransitionCallbackReturn.SUCCESS
 
     def close(self) -> None:
         """Stop the arm; the node can't be used afterwards."""
-        self._closing.set()
         self.on_cleanup(None)
 
     def _missing(self) -> list[str]:
@@ -149,11 +126,11 @@ class TrajectoryArm(LifecycleNode):
         """The arm as it stands now.
 
         Raises:
-            InputError: If the node is not active, or the arm's place is unknown.
+            InputError: If the node is not configured, or the arm's place is unknown.
             RobotError: If its joint states can't be used.
         """
-        if self._parts is None or not self._active:
-            raise InputError("the arm's node is not active", "Activate it: ros2 lifecycle set trajectory_arm …")
+        if self._parts is None:
+            raise InputError("the arm's node is not configured")
         controller, gripper, joints = self._parts
         read = self._read
         joints.wait(read("state_timeout"))
@@ -162,37 +139,11 @@ class TrajectoryArm(LifecycleNode):
         setup = ArmSetup(read("speed"), read("descent"), read("empty_opening"), read("shake"), home)
         return Arm(controller, gripper, joints, paths, self._spec, setup)
 
-    def _execute(self, handle: ServerGoalHandle) -> EXECUTE.type.Result:
-        if not self._busy.acquire(blocking=False):
-            return self._refused(handle, "busy with another grasp")
-        try:
-            return self._run(handle, handle.request)
-        except KeygraspError as error:
-            return self._refused(handle, str(error))
-        finally:
-            self._busy.release()
-
-    def _run(self, handle: ServerGoalHandle, goal: EXECUTE.type.Goal) -> EXECUTE.type.Result:
-        check_frame(goal.header, self._workspace, "grasp")
-        grasp, place_at = grasp_of(goal.grasp), grasp_of(goal.place_at) if goal.place else None
+    def _grasp(self, job: GraspJob) -> TrialOutcome:
         arm = self._arm()
-
-        def tell(stage: Stage) -> None:
-            handle.publish_feedback(EXECUTE.type.Feedback(stage=str(stage), opening=arm.gripper.opening))
-
+        execution = ArmExecution(arm, job.cancelled, lambda stage: job.tell(stage, arm.gripper.opening))
         with self._monitor.timed():
-            outcome = ArmExecution(arm, functools.partial(self._is_stopped, handle), tell).run(grasp, place_at)
-        if outcome.outcome is Outcome.ROBOT_FAULT:
-            self._monitor.fault(outcome.message)
-        result = EXECUTE.type.Result(outcome=outcome_message(outcome, self.get_clock().now().to_msg()))
-        end_goal(handle, result.outcome)
-        return result
-
-    def _is_stopped(self, handle: ServerGoalHandle) -> bool:
-        return handle.is_cancel_requested or self._closing.is_set() or not self._active
-
-    def _refused(self, handle: ServerGoalHandle, reason: str) -> EXECUTE.type.Result:
-        return refuse(handle, self._monitor, EXECUTE.type, reason, self.get_clock().now().to_msg())
+            return execution.run(job.grasp, job.place_at)
 
 
 def main() -> int:
