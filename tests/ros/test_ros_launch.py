@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from keygrasp_ros.graph import GRAPHS, PLANNERS, default_params, nodes_for
+from keygrasp_ros.graph import GRAPHS, OPTIONAL, PLANNERS, default_params, nodes_for
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.waiting import wait_until
 from ros_processes import children_of, is_ready_for_signals
@@ -65,8 +65,10 @@ def test_the_launch_file_starts_the_nodes_of_the_list(graph, planner):
     context.launch_configurations.update(
         planner=planner, params_file=str(default_params(graph)), namespace="", use_sim_time="false"
     )
-    nodes = launched_nodes(context, graph)
-    assert [node.node_executable for node in nodes] == [spec.name for spec in nodes_for(planner, graph)]
+    for asked, extra in (("false", ()), ("true", OPTIONAL)):
+        context.launch_configurations.update(dict.fromkeys(OPTIONAL, asked))
+        nodes = launched_nodes(context, graph)
+        assert [node.node_executable for node in nodes] == [spec.name for spec in nodes_for(planner, graph, extra)]
 
 
 @needs_launch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ class NodeSpec:
         class_name: Name of its class in that module.
         planners: Planners that need it.
         graphs: Graphs that hold it.
-        optional: Whether it is started only by itself: `ros2 run keygrasp_ros NAME`.
+        optional: Whether it is in a graph only where it is asked for.
     """
 
     name: str
@@ -74,11 +75,17 @@ NODES = (
     NodeSpec("pick_server", "PickServer"),
     NodeSpec("shaped_reward", "ShapedReward", optional=True),
 )
+#: Nodes that a graph holds only where they are asked for.
+OPTIONAL = tuple(spec.name for spec in NODES if spec.optional)
 
 
-def nodes_for(planner: str, graph: str = GRAPHS[0]) -> tuple[NodeSpec, ...]:
-    """The nodes that a planner needs in a graph."""
-    return tuple(spec for spec in NODES if graph in spec.graphs and planner in spec.planners and not spec.optional)
+def nodes_for(planner: str, graph: str = GRAPHS[0], extra: Collection[str] = ()) -> tuple[NodeSpec, ...]:
+    """The nodes that a planner needs in a graph, and those of :data:`OPTIONAL` that ``extra`` names."""
+    return tuple(
+        spec
+        for spec in NODES
+        if graph in spec.graphs and planner in spec.planners and (not spec.optional or spec.name in extra)
+    )
 
 
 def default_params(graph: str = GRAPHS[0]) -> Path:

@@ -34,6 +34,7 @@ from keygrasp_ros.topics import (
     RECORD,
     REFINED_MARKERS,
     ROBOT_DESCRIPTION,
+    SHAPED_REWARD_MARKERS,
     TF,
     TF_STATIC,
 )  # fmt: skip
@@ -41,7 +42,7 @@ from keygrasp_ros.topics import (
 #: What is shown; each needs a method of :class:`RerunScene`.
 SHOWN = (
     DEPTH, DEPTH_INFO, OBSERVER, ROBOT_DESCRIPTION, JOINT_STATES, TF, TF_STATIC, KEYPOINT_MARKERS, GRASP_MARKERS,
-    REFINED_MARKERS, OUTCOME_MARKERS, RECORD,
+    REFINED_MARKERS, OUTCOME_MARKERS, SHAPED_REWARD_MARKERS, RECORD,
 )  # fmt: skip
 WORLD, CAMERA, ROBOT = "world", "world/camera", "robot"
 DEPTH_IMAGE, OBSERVER_IMAGE, SUMMARY = f"{CAMERA}/depth", "observer", "summary"
@@ -82,7 +83,8 @@ class RerunScene:
             RECORD.name: self._take_record,
         } | {
             topic.name: lambda message, name=topic.name: self._take_markers(message, name)
-            for topic in (KEYPOINT_MARKERS, GRASP_MARKERS, REFINED_MARKERS, OUTCOME_MARKERS)
+            for topic in SHOWN
+            if topic.type is MarkerArray
         }
 
     def take(self, topic: str, message: Any, received: float) -> None:

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from keygrasp_ros.graph import DEFAULT_PLANNER, GRAPHS, PLANNERS, NodeSpec, default_params, nodes_for
+from keygrasp_ros.graph import DEFAULT_PLANNER, GRAPHS, OPTIONAL, PLANNERS, NodeSpec, default_params, nodes_for
 from keygrasp_ros.signals import end_quietly, leave_at_once
+from keygrasp_ros.threads import one_thread_each
 
 
 def ros_arguments(
@@ -40,13 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"keygrasp: can't read {options.params}. Check the path", file=sys.stderr)
         return 2
     leave_at_once()
+    one_thread_each()
     status = _run(options, ros)
     end_quietly()
     return status
 
 
 def _run(options: argparse.Namespace, ros: Sequence[str]) -> int:
-    specs = nodes_for(options.planner, options.graph)
+    specs = nodes_for(options.planner, options.graph, options.extra)
     if options.processes:
         from keygrasp_ros.processes import NodeProcesses, run_processes
 
@@ -81,6 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="which grasp is executed (default: %(default)s)"
     )
+    parser.add_argument(
+        "--with", dest="extra", action="append", default=[], choices=OPTIONAL, metavar="NODE",
+        help=f"also start an optional node: {', '.join(OPTIONAL)}",
+    )  # fmt: skip
     parser.add_argument("--processes", action="store_true", help="one process a node instead of one for all")
     parser.add_argument("--sim-time", action="store_true", help="all nodes follow /clock, which sim publishes")
     parser.add_argument("--params", type=Path, metavar="FILE", help="parameter file (default: the graph's own)")

@@ -1,6 +1,7 @@
 """Node: symbolic states and a task → the reward of each step with its shaping term, and why.
 
-It is no part of the standard graph: ``ros2 run keygrasp_ros shaped_reward`` adds it. A task that is published on
+It is no part of the standard graph: ``keygrasp up sim --with shaped_reward``, the launch files' argument
+``shaped_reward:=true`` or ``ros2 run keygrasp_ros shaped_reward`` adds it. A task that is published on
 ``task`` takes effect with the next state: its potential is that of the new task.
 """
 
