@@ -48,6 +48,7 @@ COMMANDS = {
     "train": Command("keygrasp.cli.train:run", "train the refiner"),
     "delta": Command("keygrasp.cli.delta:run", "emulate a Delta X on a serial port, calibrate a real one"),
     "shaping": Command("keygrasp.cli.shaping:run", "certify shaped rewards, and compare potentials"),
+    "curriculum": Command("keygrasp.cli.curriculum:run", "simulate difficulty estimates, measure their cost"),
     "calibrate": Command("keygrasp.cli.calibrate:run", "make the refiner's success probability honest"),
 }
 

@@ -72,7 +72,7 @@ class CollectConfig:
             raise ConfigurationError(f"collect: rule is {self.rule!r}", "Known: E, A")
         if min(self.scenes, self.scenes_per_shard, self.workers) < 1 or min(self.random, self.planned) < 0:
             raise ConfigurationError("collect: scenes, scenes_per_shard and workers must be at least 1")
-        if not 0 <= self.objects <= (limit := len(split(self.split))):  # type: ignore[arg-type]
+        if not 0 <= self.objects <= (limit := len(split(self.split))):
             raise ConfigurationError(f"collect: objects is {self.objects}", f"'{self.split}' has {limit}; 0 takes all")
 
 
