@@ -13,7 +13,7 @@ import pytest
 import keygrasp
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "src", "dexnet_data", "models")
+PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "src", "dexnet_data", "models", "firmware")
 
 
 @pytest.fixture(scope="module")
