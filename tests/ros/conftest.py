@@ -6,7 +6,6 @@ import importlib.util
 import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -38,19 +37,41 @@ def graph(tmp_path_factory, own_corner):
     """The simulated graph with the UR5 and the geometric planner, one process a node; and a client of it."""
     from keygrasp_ros.client import PickClient
     from keygrasp_ros.graph import default_params, nodes_for
-    from keygrasp_ros.processes import NodeProcesses
     from keygrasp_ros.up import ros_arguments
+    from node_nursery import ForkedNodes
 
     log: Path = tmp_path_factory.mktemp("graph") / "nodes.log"
     specs = nodes_for("geometric")
     arguments = ros_arguments(specs, "geometric", default_params())
-    processes = NodeProcesses(specs, arguments, log=log)
+    processes = ForkedNodes(specs, arguments, log=log)
     with processes, PickClient("test_client") as client:
         client.wait_ready(120.0)
         client.processes = processes
         yield client
         assert processes.ended() == {}, log.read_text()
     assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="session")
+def ur5_graph_of_all(tmp_path_factory, own_corner):
+    """A graph for a UR5 with the tests' own camera and driver, on a domain of its own."""
+    from keygrasp_ros.isolation import isolated_environment
+    from ur5_graph import Ur5Graph
+
+    log, environment = tmp_path_factory.mktemp("ur5_graph") / "log", isolated_environment()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", environment["ROS_DOMAIN_ID"])
+        graph = Ur5Graph(log, environment)
+    yield graph
+    graph.close()
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture
+def ur5_graph(ur5_graph_of_all):
+    """The same, whole."""
+    ur5_graph_of_all.revive()
+    return ur5_graph_of_all
 
 
 @pytest.fixture
@@ -70,18 +91,33 @@ def run():
         child.communicate()
 
 
+@pytest.fixture
+def fork(tmp_path):
+    """Start functions of ``node_nursery`` in processes that are ended when the test ends."""
+    from node_nursery import Forked
+
+    started = []
+
+    def start(function):
+        started.append(Forked(function, os.environ, tmp_path / f"fork-{len(started)}.log"))
+        return started[-1]
+
+    yield start
+    for child in started:
+        child.kill()
+        child.wait()
+
+
 @pytest.fixture(scope="session")
 def refined_graph(tmp_path_factory, own_corner):
     """The whole simulated graph with the refiner, in one process and on a domain of its own; and a client of it."""
     from keygrasp_ros.client import PickClient
     from keygrasp_ros.isolation import isolated_environment
+    from node_nursery import Forked, run_up
 
     environment = isolated_environment()
     log: Path = tmp_path_factory.mktemp("refined_graph") / "nodes.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "keygrasp_ros.up", "sim"], env=environment, stdout=output, stderr=output
-        )
+    process = Forked(run_up("sim"), environment, log)
     try:
         with pytest.MonkeyPatch.context() as patch:  # clients of other graphs must not land on this domain
             patch.setenv("ROS_DOMAIN_ID", environment["ROS_DOMAIN_ID"])
@@ -92,5 +128,6 @@ def refined_graph(tmp_path_factory, own_corner):
             yield client
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        status = process.wait(60)
+    assert status == 0
     assert "Traceback" not in log.read_text()

@@ -1,35 +1,32 @@
 """The node for arms that others drive, against a UR5's driver of the tests' own that behaves and misbehaves."""
 
+import functools
 import math
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from action_msgs.msg import GoalStatus
 from keygrasp_interfaces.action import ExecuteGrasp
 from keygrasp_interfaces.msg import TrialOutcome
 from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.client import PickClient
-from keygrasp_ros.graph import EXECUTABLES, default_params
+from keygrasp_ros.graph import default_params
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.topics import EXECUTE
 from keygrasp_ros.waiting import Acquaintance, wait_for, wait_until
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from node_nursery import Forked, run_node
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import GetParameters, SetParameters
 from ros_calls import Calls, never
+from ur5_graph import run_fake_ur5
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
-FAKE = [sys.executable, str(Path(__file__).parents[1] / "support" / "fake_ur5.py")]
-ARM = [sys.executable, "-m", EXECUTABLES, "trajectory_arm", "--ros-args"]
 #: Seconds after which joint states are stale: enough for a busy machine.
 STALE = 1.5
-GIVEN = ("speed:=1.0", "motion_margin:=4.0", f"state_timeout:={STALE}")
+GIVEN = ("speed:=1.0", "motion_margin:=2.0", f"state_timeout:={STALE}")
 STAGES = ["approach", "descend", "close", "lift", "shake", "hold"]
 
 
@@ -51,16 +48,15 @@ class Bench:
         self.node = self.client.node
         self._call = Calls(self.node)
         self._robot = SureActionClient(self.node, ExecuteGrasp, EXECUTE.name)
-        self.arm = start(
-            [*ARM, "--params-file", str(default_params("ur5")), *(text for given in GIVEN for text in ("-p", given))]
-        )
+        given = [text for value in GIVEN for text in ("-p", value)]
+        self.arm = start(run_node("trajectory_arm", "--params-file", str(default_params("ur5")), *given))
         self.start_driver()
         wait_until(Acquaintance(self._robot.server_is_ready), "no arm", 60.0, never)
 
     def start_driver(self):
         self._lives += 1  # a name of its own for each: for a while, ROS goes on to know one that was killed
         self._name = f"fake_ur5_{self._lives}"
-        self.driver = self._start([*FAKE, "--ros-args", "-r", f"__node:={self._name}"])
+        self.driver = self._start(functools.partial(run_fake_ur5, ("--ros-args", "-r", f"__node:={self._name}")))
 
     def behave(self, mode="well", with_object=True):
         text = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=mode)
@@ -101,9 +97,8 @@ def bench_of_all(own_corner, tmp_path_factory):
     log = tmp_path_factory.mktemp("arm") / "log"
     started = []
 
-    def start(command):
-        with log.open("ab") as output:
-            started.append(subprocess.Popen(command, stdout=output, stderr=output))
+    def start(function):
+        started.append(Forked(function, os.environ, log))
         return started[-1]
 
     bench = Bench(start)
@@ -193,7 +188,7 @@ def test_leaving_the_path_while_descending_is_a_contact(bench):
 @pytest.mark.parametrize(("mode", "words"), [("nan", "nan"), ("strangers", "joint state")])
 def test_joint_states_that_are_none_refuse_the_goal_before_anything_moves(bench, mode, words):
     bench.behave(mode)
-    time.sleep(STALE + 0.2)  # what was heard before gets stale
+    time.sleep(STALE + 0.2 if mode == "strangers" else 0.2)  # what was heard before gets stale, or is replaced
     stages = []
     outcome = bench.execute(goal(), stages.append)
     assert outcome.outcome == TrialOutcome.REFUSED
@@ -215,33 +210,15 @@ def test_a_driver_that_is_killed_is_noticed_within_seconds_and_may_come_back(ben
     bench.behave("endless")
     seen = []
     handle = bench.send(goal(), seen.append)
-    wait_until(lambda: "approach" in seen, "no start", 60.0, never)
-    time.sleep(1.0)
+    wait_until(lambda: "approach" in seen and bench.is_moving(), "no start", 60.0, never)
     bench.driver.kill()
     began = time.monotonic()
     outcome = bench.result(handle).result.outcome
-    assert time.monotonic() - began < 8.0
+    assert time.monotonic() - began < STALE + 3.5  # a cancel that nobody answers takes 2 s
     assert outcome.outcome == TrialOutcome.ROBOT_FAULT
     assert "joint state" in outcome.message
     bench.start_driver()
     wait_until(lambda: bench.execute(goal()).outcome == TrialOutcome.SUCCESS, "no recovery", 60.0, never)
-
-
-@pytest.mark.parametrize("stage", ["approach", "close", "lift"])
-def test_a_cancel_stops_the_trajectory(bench, stage):
-    seen = []
-    if stage == "approach":
-        bench.behave("endless")
-    handle = bench.send(goal(), seen.append)
-    wait_until(lambda: stage in seen, "the stage never came", 60.0, never)
-    asked = time.monotonic()
-    wait_for(handle.cancel_goal_async(), "no answer", 60.0, never)
-    answer = bench.result(handle)
-    assert time.monotonic() - asked < 5.0
-    assert answer.status == GoalStatus.STATUS_CANCELED
-    assert answer.result.outcome.outcome == TrialOutcome.CANCELLED
-    assert "the gripper" in answer.result.outcome.message
-    assert "hold" not in seen
 
 
 def test_a_second_goal_is_refused_while_the_first_goes_on(bench):
@@ -294,14 +271,3 @@ def test_a_grasp_in_another_frame_is_refused(bench, frame):
     message = goal()
     message.header.frame_id = frame
     assert bench.execute(message).outcome == TrialOutcome.REFUSED
-
-
-def test_a_signal_while_the_arm_moves_stops_it_and_ends_the_node_in_order(bench):
-    """Last in this file: it takes the node down, whose log and status the fixture checks."""
-    bench.behave("endless")
-    seen = []
-    bench.send(goal(), seen.append)
-    wait_until(lambda: "approach" in seen and bench.is_moving(), "no motion", 60.0, never)
-    bench.arm.send_signal(signal.SIGTERM)
-    assert bench.arm.wait(60) == 0
-    wait_until(lambda: not bench.is_moving(), "the arm still moves", 10.0, never)

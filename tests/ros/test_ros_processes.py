@@ -9,6 +9,7 @@ from keygrasp_ros.client import PickClient
 from keygrasp_ros.graph import EXECUTABLES, nodes_for
 from keygrasp_ros.isolation import free_domain, isolated_environment
 from keygrasp_ros.waiting import wait_until
+from node_nursery import run_node
 from ros_calls import never
 from ros_processes import alive, children_of, is_ready_for_signals, running
 
@@ -45,8 +46,8 @@ def test_no_node_outlives_a_killed_parent_even_while_the_arm_moves(run, domain):
         ("sim_robot", "object:=nothing", "nothing"),
     ],
 )
-def test_a_bad_parameter_ends_the_start_with_one_line(run, domain, node, argument, words):
-    child = run([sys.executable, "-m", EXECUTABLES, node, "--ros-args", "-p", argument])
+def test_a_bad_parameter_ends_the_start_with_one_line(fork, domain, node, argument, words):
+    child = fork(run_node(node, "-p", argument))
     output, _ = child.communicate(timeout=60)
     assert child.returncode > 0
     assert words in output

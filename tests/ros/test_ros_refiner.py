@@ -1,7 +1,5 @@
 """The refiner's node alone: another graph's scene in, a refined grasp out."""
 
-import sys
-
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
@@ -10,6 +8,7 @@ from keygrasp_interfaces.srv import RefineGrasp
 from keygrasp_ros.client import PickClient
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.scene_conversions import scene_message
+from node_nursery import run_node
 from ros_calls import Calls
 from std_msgs.msg import Header
 
@@ -20,7 +19,6 @@ from keygrasp.refine.refiner import default_weights
 from keygrasp.scene import OverheadView
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
-NODE = [sys.executable, "-m", "keygrasp_ros.executables", "pose_refiner"]
 
 
 def have_weights():
@@ -36,13 +34,13 @@ def domain(monkeypatch):
 
 
 @pytest.mark.skipif(not have_weights(), reason="the refiner's weights are not in models/")
-def test_the_same_scene_gives_the_same_refined_grasp_and_bad_indices_are_answered(run, domain):
+def test_the_same_scene_gives_the_same_refined_grasp_and_bad_indices_are_answered(fork, domain):
     depth = np.full((128, 128), 0.7, np.float32)
     depth[50:80, 55:70] = 0.65
     view = OverheadView(depth, Intrinsics(128, 128, 256.0, 256.0, 63.5, 63.5), overhead_pose(0.7))
     header = Header(stamp=Time(sec=5), frame_id="workspace")
     request = RefineGrasp.Request(scene=scene_message(perceive(view), header), plan=GraspPlan(header=header))
-    run(NODE)
+    fork(run_node("pose_refiner"))
     with PickClient() as client:
         call = Calls(client.node)
         answers = [call(RefineGrasp, "refine_grasp", request, 120.0) for _ in range(2)]
@@ -59,8 +57,8 @@ def test_the_same_scene_gives_the_same_refined_grasp_and_bad_indices_are_answere
     assert "object 7" in bad.message
 
 
-def test_weights_that_were_named_but_are_not_there_end_the_start(run, domain):
-    child = run([*NODE, "--ros-args", "-p", "weights:=/nowhere.safetensors"])
+def test_weights_that_were_named_but_are_not_there_end_the_start(fork, domain):
+    child = fork(run_node("pose_refiner", "-p", "weights:=/nowhere.safetensors"))
     output, _ = child.communicate(timeout=60)
     assert child.returncode > 0
     assert "/nowhere.safetensors" in output

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from documented import commands, forked
 from keygrasp_interfaces.msg import TrialOutcome
 from keygrasp_ros.camera_feed import CameraFeed
 from keygrasp_ros.client import PickClient
@@ -16,12 +17,13 @@ from keygrasp_ros.graph import nodes_for
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.topics import CLOCK
 from keygrasp_ros.waiting import wait_until
+from node_nursery import run_up
 from rcl_interfaces.srv import GetParameters
 from ros_calls import Calls, never
 from ros_processes import alive, children_of, running
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
-UP = [sys.executable, "-m", "keygrasp_ros.up", "sim", "--planner", "geometric"]
+UP = ("sim", "--planner", "geometric")
 QUICK = ["--ros-args", "-p", "sim_robot:robot:=gripper"]
 
 
@@ -41,7 +43,7 @@ def end(child, number=signal.SIGTERM):
 
 
 def test_all_nodes_follow_the_simulators_clock_each_in_its_process_and_end_with_ctrl_c(run, domain):
-    child = run([*UP, "--processes", "--sim-time", *QUICK])
+    child = run([sys.executable, "-m", "keygrasp_ros.up", *UP, "--processes", "--sim-time", *QUICK])
     with PickClient() as client, CameraFeed(client.node) as feed:
         clock = []
         client.node.create_subscription(CLOCK.type, CLOCK.name, lambda m: clock.append(seconds_of(m.clock)), CLOCK.qos)
@@ -68,10 +70,13 @@ def test_all_nodes_follow_the_simulators_clock_each_in_its_process_and_end_with_
     end(child, signal.SIGINT)
 
 
-def test_two_stacks_pick_side_by_side(run, domain):
-    aside = ["-r", "/tf:=tf", "-r", "/tf_static:=tf_static"]
+def test_two_stacks_pick_side_by_side_as_documented(fork, domain):
+    given = commands("own-hardware.md", "Two stacks on one machine")
     names = ("/left", "/right")
-    children = [run([*UP, *QUICK, "-r", f"__ns:={name}", *aside]) for name in names]
+    children = [fork(forked(words)) for words in given if forked(words) is not None]
+    assert [words for words in given if forked(words) is None] == [
+        ["python", "-m", "keygrasp_ros.pick_once", "--namespace", name] for name in names
+    ]
     with PickClient(namespace="/left") as left, PickClient(namespace="/right") as right:
         clients = (left, right)
         for client, child in zip(clients, children, strict=True):
@@ -99,8 +104,8 @@ def cpu_seconds(pid):
     return sum(int(field) for field in fields[11:13]) / os.sysconf("SC_CLK_TCK")
 
 
-def test_the_idle_graph_needs_little_and_picks_from_another_terminal(run, domain):
-    child = run([*UP[:-2]])  # all five nodes, with the UR5
+def test_the_idle_graph_needs_little_and_picks_from_another_terminal(fork, domain):
+    child = fork(run_up("sim"))  # all five nodes, with the UR5
     with PickClient() as client:
         client.wait_ready(120.0, running(child))
     time.sleep(1.0)

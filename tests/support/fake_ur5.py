@@ -1,7 +1,7 @@
 """A UR5's driver of the tests' own, in a process of its own: joint states, a trajectory action and a gripper action.
 
-It follows trajectories ten times as fast as asked. The parameter ``mode`` makes it misbehave, and can be set while it
-runs; see :data:`MODES`.
+It follows trajectories ten times as fast as asked. Parameters can be set while it runs: ``mode`` makes it misbehave, see
+:data:`MODES`; ``freeze_in`` names a stage in which it stands still until that is set to another one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 import numpy as np
 import rclpy
 from control_msgs.action import FollowJointTrajectory, GripperCommand
+from keygrasp_interfaces.action import ExecuteGrasp
 from keygrasp_ros.robot_state import transform
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -45,6 +46,8 @@ BASE = make_pose((-0.45, 0.0, 0.15))
 TOOL_LENGTH = 0.2
 #: Times as fast as asked.
 HASTE = 10.0
+#: Seconds before a motion, where a stage is waited for: the word which stage it belongs to travels on another topic.
+WORD_SECONDS = 0.05
 #: Metres between the pads on the object.
 OBJECT_WIDTH = 0.04
 
@@ -56,8 +59,11 @@ class FakeUR5(Node):
         super().__init__("fake_ur5")
         self.declare_parameter("mode", "well")
         self.declare_parameter("object", True)
-        self.declare_parameter("moving", False)  # to be read
-        self.angles, self.opening, self.held = HOME.copy(), 0.085, False
+        self.declare_parameter("moving", False)  # to be read, like the next
+        self.declare_parameter("holding", False)
+        self.declare_parameter("freeze_in", "")
+        self.stage = ""
+        self.angles, self.opening = HOME.copy(), 0.085
         self._paths = UR5Paths(BASE, TOOL_LENGTH, 0.02)
         self._states = self.create_publisher(JointState, "joint_states", 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -66,6 +72,8 @@ class FakeUR5(Node):
         self._static.publish(TFMessage(transforms=[transform("base_link", "workspace", BASE, stamp)]))
         group = ReentrantCallbackGroup()
         self.create_timer(0.02, self._publish, group)
+        feedback = ExecuteGrasp.Impl.FeedbackMessage
+        self.create_subscription(feedback, "execute_grasp/_action/feedback", self._hear, 10, callback_group=group)
         options = {"callback_group": group, "cancel_callback": self._cancel}
         self._arm = ActionServer(
             self,
@@ -87,6 +95,16 @@ class FakeUR5(Node):
     @property
     def mode(self) -> str:
         return self.get_parameter("mode").value
+
+    def _hear(self, message) -> None:
+        self.stage = message.feedback.stage
+
+    def _is_frozen(self) -> bool:
+        return self.stage == self.get_parameter("freeze_in").value != ""
+
+    def _wait_for_word(self) -> None:
+        if self.get_parameter("freeze_in").value:
+            time.sleep(WORD_SECONDS)
 
     def _cancel(self, _: object) -> CancelResponse:
         return CancelResponse.REJECT if self.mode == "deaf" else CancelResponse.ACCEPT
@@ -115,20 +133,26 @@ class FakeUR5(Node):
         order = [trajectory.joint_names.index(name) for name in ARM_JOINTS]
         times = [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in trajectory.points]
         rows = np.array([point.positions for point in trajectory.points])[:, order]
-        self._set_moving(True)
+        self._say("moving", True)
         try:
             return self._move(handle, result, np.array(times), rows)
         finally:
-            self._set_moving(False)
+            self._say("moving", False)
 
-    def _set_moving(self, moving):
-        self.set_parameters([Parameter("moving", value=moving)])
+    @property
+    def held(self) -> bool:
+        return self.get_parameter("holding").value
+
+    def _say(self, name, value):
+        self.set_parameters([Parameter(name, value=value)])
 
     def _move(self, handle, result, times, rows):
-        start, began = self.angles.copy(), time.monotonic()
+        self._wait_for_word()
+        start, elapsed, last = self.angles.copy(), 0.0, time.monotonic()
         lowest = self._paths.tool(rows[-1])[2] < 0.1
         while True:
-            elapsed = (time.monotonic() - began) * HASTE
+            now = time.monotonic()
+            elapsed, last = elapsed + (0.0 if self._is_frozen() else (now - last) * HASTE), now
             share = elapsed / times[-1]
             self.angles = np.array(
                 [
@@ -140,7 +164,7 @@ class FakeUR5(Node):
                 handle.canceled()
                 return result
             if self.mode == "drop" and self._paths.tool(self.angles)[2] > 0.15:
-                self.held = False
+                self._say("holding", False)
             fault = self._fault(share, lowest)
             if fault is not None:
                 handle.abort()
@@ -159,18 +183,22 @@ class FakeUR5(Node):
         return None
 
     def _grip(self, handle):
+        self._wait_for_word()
         goal = handle.request.command.position
         low = self._paths.tool(self.angles)[2] < 0.1
-        target = goal
+        target, holds = goal, False
         if self.mode == "gripper_stuck":
             target = (self.opening + goal) / 2
         elif goal < OBJECT_WIDTH and self.get_parameter("object").value and (low or self.held):
-            target, self.held = OBJECT_WIDTH, True
-        else:
-            self.held = False
-        while abs(self.opening - target) > 1e-4 and not handle.is_cancel_requested:
-            self.opening += float(np.clip(target - self.opening, -0.002, 0.002))
+            target, holds = OBJECT_WIDTH, True
+        if not holds:
+            self._say("holding", False)
+        while (self._is_frozen() or abs(self.opening - target) > 1e-4) and not handle.is_cancel_requested:
+            if not self._is_frozen():
+                self.opening += float(np.clip(target - self.opening, -0.002, 0.002))
             time.sleep(0.005)
+        if holds and abs(self.opening - target) <= 1e-4:
+            self._say("holding", True)
         result = GripperCommand.Result(position=self.opening)
         result.reached_goal = abs(self.opening - goal) < 1e-3
         result.stalled = not result.reached_goal and self.mode != "gripper_stuck" and not handle.is_cancel_requested

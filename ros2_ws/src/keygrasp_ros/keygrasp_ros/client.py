@@ -13,19 +13,18 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from keygrasp_interfaces.msg import PickRecord
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.context import Context
 from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import InputError, RobotError
 from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.conversions import picture_of
 from keygrasp_ros.diagnostics import RUNNING
+from keygrasp_ros.joining import join, naming_faults
 from keygrasp_ros.topics import DIAGNOSTICS, LOAD_OBJECT, OBSERVER, PICK, RECORD
 from keygrasp_ros.waiting import wait_for, wait_until
 
@@ -58,8 +57,9 @@ class PickClient:
 
     def __init__(self, name: str = "pick_client", namespace: str = "") -> None:
         self._context = Context()
-        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self.node = Node(name, context=self._context, namespace=namespace or None, use_global_arguments=False)
+        join((), self._context)
+        with naming_faults():
+            self.node = Node(name, context=self._context, namespace=namespace or None, use_global_arguments=False)
         group = ReentrantCallbackGroup()
         self._action = SureActionClient(self.node, PICK.type, PICK.name, callback_group=group)
         self._loader = self.node.create_client(LOAD_OBJECT.type, LOAD_OBJECT.name, callback_group=group)

@@ -67,6 +67,8 @@ class Parameter:
             raise ConfigurationError(f"parameter {self.name} is {value}", "Give a finite number")
         if isinstance(value, (int, float)) and not self._in_range(value):
             raise ConfigurationError(f"parameter {self.name} is {value}", f"It must lie in {self.range_text}")
+        if value == "" != self.default and "" not in self.choices:
+            raise ConfigurationError(f"parameter {self.name} is empty", f"The default is '{self.default}'")
         if self.choices and value not in self.choices:
             raise ConfigurationError(f"parameter {self.name} is {value!r}", f"It must be {self.range_text}")
         return value

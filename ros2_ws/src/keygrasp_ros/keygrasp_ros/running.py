@@ -18,10 +18,10 @@ import rclpy
 from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 
 from keygrasp.errors import KeygraspError
 from keygrasp.trials.worker import limit_threads
+from keygrasp_ros.joining import join, naming_faults
 from keygrasp_ros.signals import stop_on_signal
 
 #: Process id of whoever started this node's process and wants it to end when he ends, however he ends.
@@ -48,14 +48,15 @@ def run_nodes(factories: Sequence[NodeFactory], arguments: Sequence[str] | None 
     stop = stop_on_signal()
     if not _bound_to_parent():
         return 0
-    rclpy.init(args=list(arguments) if arguments is not None else None, signal_handler_options=SignalHandlerOptions.NO)
-    executor = MultiThreadedExecutor(num_threads=_THREADS)
     nodes: list[Node] = []
     try:
+        join(arguments)
+        executor = MultiThreadedExecutor(num_threads=_THREADS)
         for create in factories:
             if stop.is_set():
                 return 0
-            nodes.append(create())
+            with naming_faults():
+                nodes.append(create())
             executor.add_node(nodes[-1])
         limit_threads()  # images and batches are so small that more threads only lose
         # What the imports left behind stays: searching it for garbage now and then would cost a plan tens of ms.

@@ -1,0 +1,109 @@
+"""Nodes in processes of their own that start in a moment: forked from a process that has imported everything.
+
+Importing a node takes seconds of a core, most of them for torch, and tests start and kill nodes dozens of times. Apart
+from that it is what ``python -m keygrasp_ros.executables NODE`` does; other tests start nodes that way.
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from keygrasp_ros.executables import run_executable
+from keygrasp_ros.graph import NODES
+from keygrasp_ros.processes import NodeProcesses
+from keygrasp_ros.running import PARENT_VARIABLE
+
+
+@functools.cache
+def nursery():
+    """The context whose processes are forked from one that has imported all nodes."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([spec.module for spec in NODES] + ["keygrasp_ros.up"])
+    return context
+
+
+def run_node(name, *arguments):
+    """What ``python -m keygrasp_ros.executables NAME --ros-args ARGUMENTS`` does."""
+    return functools.partial(_run_node, name, arguments)
+
+
+def run_up(*arguments):
+    """What ``keygrasp up ARGUMENTS`` does."""
+    return functools.partial(_run_up, arguments)
+
+
+class Forked:
+    """A forked process, with the part of :class:`subprocess.Popen` that tests use.
+
+    Args:
+        function: What it runs; returns its exit status.
+        environment: Its environment.
+        log: File to which its output is added.
+    """
+
+    def __init__(self, function, environment, log):
+        self._log = Path(log)
+        self._process = nursery().Process(target=_live, args=(function, dict(environment), str(log)), daemon=True)
+        self._process.start()
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self):
+        return self._process.exitcode
+
+    def poll(self):
+        return self._process.exitcode
+
+    def wait(self, timeout=None):
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout)
+        return self.returncode
+
+    def communicate(self, timeout=None):
+        self.wait(timeout)
+        return self._log.read_text(), None
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkedNodes(NodeProcesses):
+    """The graph as one forked process a node; ``log`` and ``environment`` are needed."""
+
+    def start_one(self, name):
+        self.children[name] = Forked(run_node(name, *self._arguments[name]), self._environment, self._log)
+
+
+def _run_node(name, arguments):
+    sys.argv = [name, "--ros-args", *arguments]
+    return run_executable(name)
+
+
+def _run_up(arguments):
+    from keygrasp_ros.up import main
+
+    return main(arguments)
+
+
+def _live(function, environment, log):
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(environment, **{PARENT_VARIABLE: str(os.getppid())})
+    with Path(log).open("ab") as output:
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+    sys.exit(function())
