@@ -5,6 +5,8 @@ from setuptools import find_packages, setup
 NODES = (
     "sim_robot",
     "trajectory_arm",
+    "delta_robot",
+    "scene_camera",
     "grasp_generator",
     "keypoint_extractor",
     "pose_refiner",
@@ -24,7 +26,7 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/keygrasp_ros"]),
         ("share/keygrasp_ros", ["package.xml"]),
-        ("share/keygrasp_ros/config", ["config/sim.yaml", "config/ur5.yaml"]),
+        ("share/keygrasp_ros/config", ["config/sim.yaml", "config/ur5.yaml", "config/delta.yaml"]),
     ],
     install_requires=["setuptools"],
     zip_safe=True,

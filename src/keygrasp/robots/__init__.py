@@ -1,5 +1,23 @@
 """What a robot must offer, and drivers for real ones."""
 
-from keygrasp.robots.base import CancelCheck, Ended, Robot, StageCallback, Unreachable, refuse_impossible
+from keygrasp.robots.base import (
+    CancelCheck,
+    Ended,
+    PlacingRobot,
+    Robot,
+    StageCallback,
+    Unreachable,
+    pick_and_place,
+    refuse_impossible,
+)
 
-__all__ = ["CancelCheck", "Ended", "Robot", "StageCallback", "Unreachable", "refuse_impossible"]
+__all__ = [
+    "CancelCheck",
+    "Ended",
+    "PlacingRobot",
+    "Robot",
+    "StageCallback",
+    "Unreachable",
+    "pick_and_place",
+    "refuse_impossible",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from keygrasp.scene import GripperSpec, Outcome, PlanarGrasp, ReachFilter, Stage, TrialOutcome
@@ -44,6 +45,22 @@ class Ended(Exception):  # noqa: N818 - control flow
         self.outcome, self.message = outcome, message
 
 
+def pick_and_place(
+    robot: PlacingRobot,
+    grasp: PlanarGrasp,
+    place_at: PlanarGrasp | None,
+    *,
+    on_stage: StageCallback | None = None,
+    cancelled: CancelCheck | None = None,
+) -> TrialOutcome:
+    """Execute a grasp and, where it succeeded and a place is given, put the object down there."""
+    outcome = robot.execute(grasp, on_stage=on_stage, cancelled=cancelled)
+    if place_at is None or not outcome.success:
+        return outcome
+    placed = robot.place(place_at, on_stage=on_stage, cancelled=cancelled)
+    return replace(placed, seconds=outcome.seconds + placed.seconds, contact_force=outcome.contact_force)
+
+
 class Robot(Protocol):
     """Executes planar grasps; its properties work before it is connected."""
 
@@ -74,4 +91,18 @@ class Robot(Protocol):
         cancelled: CancelCheck | None = None,
     ) -> TrialOutcome:
         """Approach, descend, close, lift and (in trials) shake; never raises for a failed grasp."""
+        ...
+
+
+class PlacingRobot(Robot, Protocol):
+    """A robot that can also put down what it holds."""
+
+    def place(
+        self,
+        pose: PlanarGrasp,
+        *,
+        on_stage: StageCallback | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> TrialOutcome:
+        """Carry what is held to a pose, lower it there, let go and rise."""
         ...

@@ -107,13 +107,22 @@ class RobotDescription:
         """The joints that move."""
         return tuple(joint for joint in self.joints if joint.kind != "fixed")
 
-    def urdf(self, meshes: str) -> str:
+    @property
+    def shapes(self) -> dict[str, Mesh]:
+        """The meshes by name."""
+        return {link.shape: link.mesh for link in self.links}
+
+    def urdf(self, meshes: str | Mapping[str, str]) -> str:
         """The description as URDF.
 
         Args:
-            meshes: What stands before the mesh files' names: a folder, or a URL such as ``file:///…`` or ``package://…``.
+            meshes: What stands before the mesh files' names: a folder, or a URL such as ``file:///…`` or ``package://…``;
+                or the whole path or URL of each, by name.
         """
-        parts = [*(_link(link, meshes.rstrip("/")) for link in self.links), *map(_joint, self.joints)]
+        files = (
+            {name: f"{meshes.rstrip('/')}/{name}.stl" for name in self.shapes} if isinstance(meshes, str) else meshes
+        )
+        parts = [*(_link(link, files[link.shape]) for link in self.links), *map(_joint, self.joints)]
         return f'<?xml version="1.0"?>\n<robot name={quoteattr(self.name)}>\n' + "\n".join(parts) + "\n</robot>\n"
 
     def write_meshes(self, folder: Path) -> None:
@@ -122,7 +131,7 @@ class RobotDescription:
         Raises:
             StorageError: If that fails.
         """
-        for shape, mesh in {link.shape: link.mesh for link in self.links}.items():
+        for shape, mesh in self.shapes.items():
             with atomic_path(folder / f"{shape}.stl") as temporary:
                 temporary.write_bytes(binary_stl(mesh))
 
@@ -143,7 +152,7 @@ class RobotDescription:
         return found
 
 
-def _link(link: Link, meshes: str) -> str:
+def _link(link: Link, file: str) -> str:
     properties = mass_properties(*link.mesh)
     inertia = link.density * properties.inertia
     low, high = link.mesh[0].min(axis=0), link.mesh[0].max(axis=0)
@@ -151,12 +160,11 @@ def _link(link: Link, meshes: str) -> str:
         f'i{"xyz"[i]}{"xyz"[j]}="{inertia[i, j]:.6g}"' for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
     )
     colour = " ".join(f"{value:.3g}" for value in link.colour)
-    file = quoteattr(f"{meshes}/{link.shape}.stl")
     return (
         f'<link name="{link.name}">'
         f'<inertial><origin xyz="{_triple(properties.center)}"/><mass value="{link.mass:.6g}"/>'
         f"<inertia {entries}/></inertial>"
-        f"<visual><geometry><mesh filename={file}/></geometry>"
+        f"<visual><geometry><mesh filename={quoteattr(file)}/></geometry>"
         f'<material name="{link.shape}_colour"><color rgba="{colour} 1"/></material></visual>'
         f'<collision><origin xyz="{_triple((low + high) / 2)}"/>'
         f'<geometry><box size="{_triple(high - low)}"/></geometry></collision></link>'

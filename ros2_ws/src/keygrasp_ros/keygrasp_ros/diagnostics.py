@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -28,11 +28,22 @@ class Monitor:
     Args:
         node: Node that publishes.
         missing: Names what the node still needs from others; nothing where it needs nobody.
+        details: More values to publish.
+        broken: What makes the node useless until somebody acts, in words; empty where nothing does.
         ready: What the log says when nothing is missing any more; empty for no word.
     """
 
-    def __init__(self, node: Node, missing: Callable[[], Sequence[str]] = tuple, ready: str = "") -> None:
+    def __init__(
+        self,
+        node: Node,
+        missing: Callable[[], Sequence[str]] = tuple,
+        ready: str = "",
+        *,
+        details: Callable[[], Mapping[str, object]] = dict,
+        broken: Callable[[], str] = str,
+    ) -> None:
         self._node, self._missing, self._ready = node, missing, ready
+        self._details, self._broken = details, broken
         self._seconds_missing = 1  # like after a fault: the first complete second is worth a word
         self._lock = threading.Lock()
         self._milliseconds: deque[float] = deque(maxlen=_WINDOW)
@@ -71,7 +82,11 @@ class Monitor:
             missing = ("'/clock'", *missing)
         if missing:
             status.level, status.message = DiagnosticStatus.WARN, f"waits for {', '.join(missing)}"
-        self._tell(status.message, bool(missing))
+        broken = self._broken()
+        if broken:
+            status.level, status.message = DiagnosticStatus.ERROR, broken
+        self._tell(status.message, bool(missing or broken))
+        values |= self._details()
         status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         message = DiagnosticArray(status=[status])
         message.header.stamp = self._node.get_clock().now().to_msg()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ament_index_python.packages import get_package_share_directory
+
+from keygrasp_ros import delta_graph
 
 if TYPE_CHECKING:
     from rclpy.node import Node
@@ -16,10 +18,12 @@ if TYPE_CHECKING:
 PACKAGE = "keygrasp_ros"
 #: Module that ``python -m`` runs with a node's name.
 EXECUTABLES = "keygrasp_ros.executables"
-#: With the simulated table and arm, and with a UR5 that its own driver moves (and any depth camera).
-GRAPHS = ("sim", "ur5")
+#: With the simulated table and arm, with a UR5 that its own driver moves (and any depth camera), with a Delta X.
+GRAPHS = ("sim", "ur5", "delta")
 PLANNERS = ("refined", "geometric")
 DEFAULT_PLANNER = "refined"
+#: Those of :data:`keygrasp_ros.delta_graph.SETTINGS` that were given.
+Settings = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -45,20 +49,24 @@ class NodeSpec:
         """Module that holds the class."""
         return f"{PACKAGE}.nodes.{self.name}"
 
-    def create(self, planner: str, *, sim_time: bool = False) -> Node:
+    def create(self, planner: str, *, sim_time: bool = False, delta: Settings | None = None) -> Node:
         """Make the node; other parameters come from the process's ROS arguments."""
         kind = getattr(importlib.import_module(self.module), self.class_name)
-        node: Node = kind(cli_args=["--ros-args", *self.arguments(planner, sim_time=sim_time)])
+        node: Node = kind(cli_args=["--ros-args", *self.arguments(planner, sim_time=sim_time, delta=delta)])
         return node
 
-    def arguments(self, planner: str, *, sim_time: bool = False) -> list[str]:
+    def arguments(self, planner: str, *, sim_time: bool = False, delta: Settings | None = None) -> list[str]:
         """ROS arguments that set :meth:`overrides`; without the node's name, whose rule would miss a namespace."""
-        pairs = ((name, str(value).lower()) for name, value in self.overrides(planner, sim_time=sim_time).items())
-        return [text for name, value in pairs for text in ("-p", f"{name}:={value}")]
+        values = delta_graph.as_json(self.overrides(planner, sim_time=sim_time, delta=delta))
+        pairs = [("-p", f"{name}:={value}") for name, value in values.items()]
+        pairs += [("-r", f"{topic}:={name}") for topic, name in delta_graph.renames(delta or {})]
+        return [text for pair in pairs for text in pair]
 
-    def overrides(self, planner: str, *, sim_time: bool = False) -> dict[str, Any]:
-        """Parameters that the choice of planner sets, and following the simulator's clock."""
+    def overrides(self, planner: str, *, sim_time: bool = False, delta: Settings | None = None) -> dict[str, Any]:
+        """Parameters that the choice of planner sets, and following the simulator's clock, and a Delta's settings."""
         values: dict[str, Any] = {"planner": planner} if self.name == "pick_server" else {}
+        if delta is not None:
+            values |= delta_graph.overrides(self.name, delta)
         if sim_time:
             values["use_sim_time"] = True
             if self.name == "sim_robot":
@@ -69,6 +77,8 @@ class NodeSpec:
 NODES = (
     NodeSpec("sim_robot", "SimRobot", graphs=("sim",)),
     NodeSpec("trajectory_arm", "TrajectoryArm", graphs=("ur5",)),
+    NodeSpec("delta_robot", "DeltaRobotNode", graphs=("delta",)),
+    NodeSpec(delta_graph.SCENE_CAMERA, "SceneCamera", graphs=("delta",), optional=True),
     NodeSpec("keypoint_extractor", "KeypointExtractor"),
     NodeSpec("grasp_generator", "GraspGeneratorNode"),
     NodeSpec("pose_refiner", "PoseRefiner", planners=("refined",)),

@@ -9,7 +9,7 @@ from typing import get_args
 from keygrasp.errors import InputError
 from keygrasp.objects import Rule, Source
 from keygrasp.protocol.scenes import Scene, SceneSpec, build_scene
-from keygrasp.robots import CancelCheck, StageCallback
+from keygrasp.robots import CancelCheck, StageCallback, pick_and_place
 from keygrasp.scene import OverheadView, PlanarGrasp, Stage, TrialOutcome
 
 #: Stream of randomness of images after a failed attempt.
@@ -94,13 +94,7 @@ class SimScene:
         robot.on_step = on_step
         robot.profile = dataclasses.replace(profile, shake=profile.shake and place_at is None)
         try:
-            outcome = robot.execute(grasp, on_stage=on_stage, cancelled=cancelled)
-            if place_at is None or not outcome.success:
-                return outcome
-            placed = robot.place(place_at, on_stage=on_stage, cancelled=cancelled)
-            return dataclasses.replace(
-                placed, seconds=outcome.seconds + placed.seconds, contact_force=outcome.contact_force
-            )
+            return pick_and_place(robot, grasp, place_at, on_stage=on_stage, cancelled=cancelled)
         finally:
             robot.on_step, robot.profile = None, profile
 

@@ -18,7 +18,7 @@ from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, Image, JointState
-from std_msgs.msg import Empty, String
+from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
@@ -100,6 +100,12 @@ SHAPED_REWARD = Topic(
 SHAPED_REWARD_MARKERS = Topic(
     "shaped_reward/markers", MarkerArray, LATCHED, "shaped_reward", "Potential and reason as text for RViz."
 )
+EMERGENCY_STOP = Topic(
+    "emergency_stop", Empty, RELIABLE, "anybody", "Each message stops the Delta; `delta_robot` listens."
+)
+HOLDING = Topic(
+    "holding", Bool, RELIABLE, "anybody", "Whether an object hangs in the Delta's tool; `delta_robot` may ask for it."
+)
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, "every node", "State at 1 Hz: counts and latencies.")
 
 EXTRACT = Endpoint("extract_keypoints", ExtractKeypoints, "keypoint_extractor", "Understand a given depth image.")
@@ -109,7 +115,11 @@ LOAD_OBJECT = Endpoint("load_object", LoadObject, "sim_robot", "Put another obje
 RESET_SCENE = Endpoint(
     "reset_scene", Trigger, "sim_robot", "Put the present object back where it lay (simulator only)."
 )
-SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE)
+STOP = Endpoint("emergency_stop", Trigger, "delta_robot", "Stop the Delta at once, as the topic of that name does.")
+RESET_STOP = Endpoint(
+    "reset_emergency_stop", Trigger, "delta_robot", "Let the Delta move again after an emergency stop, and home it."
+)
+SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE, STOP, RESET_STOP)
 
 PICK = Endpoint("pick", Pick, "pick_server", "Look, understand, plan, refine, execute.")
 EXECUTE = Endpoint("execute_grasp", ExecuteGrasp, "sim_robot", "Execute one grasp.")
@@ -125,6 +135,6 @@ def lifeline(endpoint: Endpoint) -> Topic:
 TOPICS = (
     DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
     GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, SYMBOLS, TASK,
-    SHAPED_REWARD, SHAPED_REWARD_MARKERS, DIAGNOSTICS, CLOCK,
+    SHAPED_REWARD, SHAPED_REWARD_MARKERS, EMERGENCY_STOP, HOLDING, DIAGNOSTICS, CLOCK,
     *(lifeline(endpoint) for endpoint in (EXTRACT, GENERATE, REFINE, EXECUTE)),
 )  # fmt: skip

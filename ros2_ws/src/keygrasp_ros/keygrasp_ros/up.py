@@ -9,13 +9,30 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from keygrasp_ros.graph import DEFAULT_PLANNER, GRAPHS, OPTIONAL, PLANNERS, NodeSpec, default_params, nodes_for
+from keygrasp.errors import KeygraspError
+from keygrasp_ros import delta_graph
+from keygrasp_ros.graph import (
+    DEFAULT_PLANNER,
+    GRAPHS,
+    OPTIONAL,
+    PLANNERS,
+    NodeSpec,
+    Settings,
+    default_params,
+    nodes_for,
+)
 from keygrasp_ros.signals import end_quietly, leave_at_once
 from keygrasp_ros.threads import one_thread_each
 
 
 def ros_arguments(
-    specs: Sequence[NodeSpec], planner: str, params: Path, given: Sequence[str] = (), *, sim_time: bool = False
+    specs: Sequence[NodeSpec],
+    planner: str,
+    params: Path,
+    given: Sequence[str] = (),
+    *,
+    sim_time: bool = False,
+    delta: Settings | None = None,
 ) -> dict[str, list[str]]:
     """ROS arguments (without ``--ros-args``) of each node where it has a process of its own.
 
@@ -25,9 +42,11 @@ def ros_arguments(
         params: Parameter file.
         given: More ROS arguments for all, such as remappings; they come last and win.
         sim_time: Whether the nodes follow the simulator's clock.
+        delta: Settings of a Delta's graph; ``None`` in others.
     """
     return {
-        spec.name: ["--params-file", str(params), *spec.arguments(planner, sim_time=sim_time), *given] for spec in specs
+        spec.name: ["--params-file", str(params), *spec.arguments(planner, sim_time=sim_time, delta=delta), *given]
+        for spec in specs
     }
 
 
@@ -42,21 +61,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     leave_at_once()
     one_thread_each()
-    status = _run(options, ros)
+    try:
+        status = _run(options, ros)
+    except KeygraspError as error:
+        print(f"keygrasp: {error}", file=sys.stderr)
+        status = error.exit_code
     end_quietly()
     return status
 
 
 def _run(options: argparse.Namespace, ros: Sequence[str]) -> int:
-    specs = nodes_for(options.planner, options.graph, options.extra)
+    delta = delta_graph.given(vars(options)) if options.graph == "delta" else None
+    specs = nodes_for(options.planner, options.graph, [*options.extra, *delta_graph.optional_nodes(delta or {})])
     if options.processes:
         from keygrasp_ros.processes import NodeProcesses, run_processes
 
-        arguments = ros_arguments(specs, options.planner, options.params, ros, sim_time=options.sim_time)
+        arguments = ros_arguments(specs, options.planner, options.params, ros, sim_time=options.sim_time, delta=delta)
         return run_processes(NodeProcesses(specs, arguments))
     from keygrasp_ros.running import run_nodes
 
-    create = [functools.partial(spec.create, options.planner, sim_time=options.sim_time) for spec in specs]
+    create = [functools.partial(spec.create, options.planner, sim_time=options.sim_time, delta=delta) for spec in specs]
     return run_nodes(create, ["--ros-args", "--params-file", str(options.params), *ros])
 
 
@@ -78,7 +102,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog="What follows --ros-args goes to the nodes: -r __ns:=/left, -p sim_robot:rule:=A, ...",
     )
     parser.add_argument(
-        "graph", choices=GRAPHS, help="sim is the simulated table and arm, ur5 an arm that its own driver moves"
+        "graph",
+        choices=GRAPHS,
+        help="sim is the simulated table and arm, ur5 an arm that its own driver moves, delta a Delta X",
     )
     parser.add_argument(
         "--planner", choices=PLANNERS, default=DEFAULT_PLANNER, help="which grasp is executed (default: %(default)s)"
@@ -90,6 +116,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--processes", action="store_true", help="one process a node instead of one for all")
     parser.add_argument("--sim-time", action="store_true", help="all nodes follow /clock, which sim publishes")
     parser.add_argument("--params", type=Path, metavar="FILE", help="parameter file (default: the graph's own)")
+    group = parser.add_argument_group("for the graph delta")
+    for setting in delta_graph.SETTINGS:
+        option = f"--{setting.name.replace('_', '-')}"
+        if setting.kind == "switch":
+            group.add_argument(option, action="store_const", const="true", help=setting.description)
+        else:
+            group.add_argument(option, metavar=setting.kind.upper(), help=setting.description)
     return parser
 
 

@@ -80,6 +80,11 @@ class DeltaRobot:
         return self.driver.config
 
     @property
+    def table(self) -> Array:
+        """Pose (4, 4) of the workspace in the robot's frame."""
+        return self._pose
+
+    @property
     def gripper(self) -> GripperSpec:
         """The gripper that it carries."""
         return self.config.tool.gripper
@@ -91,10 +96,10 @@ class DeltaRobot:
         rise = max(motion.clearance, motion.lift_height)
         return GraspReach(self.driver.model, self.config.tool, self._pose, rise, _SHAKE if motion.shake else 0.0)
 
-    def unreachable_reason(self, grasp: PlanarGrasp) -> str | None:
-        """Why it can't execute ``grasp`` from where it is (from home while disconnected), or ``None`` if it can."""
+    def unreachable_reason(self, grasp: PlanarGrasp, *, placing: bool = False) -> str | None:
+        """Why it can't grasp or place there from where it is (from home while disconnected), or ``None`` if it can."""
         try:
-            self._plan(grasp)
+            self._plan(grasp, placing=placing)
         except Unreachable as reason:
             return str(reason)
         return None
