@@ -6,10 +6,12 @@ python benchmarks/shaping.py --json benchmarks/results/shaping-client.json
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import tempfile
 import time
 import tracemalloc
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from chat_server import ChatServer
 
 _BATCH = 4096
+#: Seconds that the server takes, and requests at once.
+_SETTINGS = ((0.05, 1), (0.05, 4), (0.05, 16), (0.2, 1), (0.2, 8), (0.2, 32))
 
 
 def states(count: int) -> np.ndarray:
@@ -38,22 +42,44 @@ def states(count: int) -> np.ndarray:
     return rows
 
 
-def uncached(server_seconds: float, concurrency: int, count: int, folder: Path) -> dict[str, Any]:
+def serve(server_seconds: float, pipe: Connection) -> None:
+    """A server in a process of its own, until the other end of the pipe says something."""
+
     def behave(*_: Any) -> str:
         time.sleep(server_seconds)
         return '{"score": 0.5}'
 
-    config = {"cache": folder / f"{concurrency}.db", "concurrency": concurrency}
-    with ChatServer(behave) as server, LLMPotential(LLMConfig(base_url=server.url, **config)) as potential:
-        begin = time.perf_counter()
-        potential.values(states(count), Task())
-        seconds = time.perf_counter() - begin
-        assert len(server.requests) == count
+    with ChatServer(behave) as server:
+        pipe.send(server.url)
+        pipe.recv()
+        pipe.send(len(server.requests))
+
+
+def uncached(server_seconds: float, concurrency: int, seconds: float, folder: Path) -> dict[str, Any]:
+    """Scores a second of states that were never seen, once connections are open."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    server = context.Process(target=serve, args=(server_seconds, there))
+    server.start()
+    count, first = round(seconds / server_seconds) * concurrency, 2 * concurrency
+    rows = states(first + count)
+    config = {"cache": folder / f"{server_seconds}-{concurrency}.db", "concurrency": concurrency}
+    with LLMPotential(LLMConfig(base_url=here.recv(), **config)) as potential:
+        potential.values(rows[:first], Task())
+        begin, used = time.perf_counter(), time.process_time()
+        potential.values(rows[first:], Task())
+        wall, cpu = time.perf_counter() - begin, time.process_time() - used
+    here.send("end")
+    assert here.recv() == first + count
+    server.join()
+    limit = concurrency / server_seconds
     return {
         "server_seconds": server_seconds,
         "concurrency": concurrency,
-        "scores_a_second": count / seconds,
-        "limit_of_the_server": concurrency / server_seconds,
+        "scores_a_second": count / wall,
+        "limit_of_the_server": limit,
+        "share_of_the_limit": count / wall / limit,
+        "cpu_milliseconds_a_score": cpu / count * 1e3,
     }
 
 
@@ -85,20 +111,20 @@ def cached(seconds: float, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=3.0, help="seconds of the cached measurement")
-    parser.add_argument("--states", type=int, default=200, help="states of each uncached measurement")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds of each measurement")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         known = cached(arguments.seconds, folder)
-        new = [uncached(0.05, concurrency, arguments.states, folder) for concurrency in (1, 4, 16)]
+        new = [uncached(*setting, arguments.seconds, folder) for setting in _SETTINGS]
     print(f"cached, batches of {_BATCH}: {known['scores_a_millisecond']:.0f} scores/ms wall clock, ", end="")
     print(f"{known['scores_a_cpu_millisecond']:.0f} scores a ms of processor time")
     for row in new:
         print(
-            f"uncached, server takes 50 ms, {row['concurrency']:2d} at once: {row['scores_a_second']:6.1f} scores/s "
-            f"(the server's limit: {row['limit_of_the_server']:.0f})"
+            f"uncached, server takes {1e3 * row['server_seconds']:.0f} ms, {row['concurrency']:2d} at once: "
+            f"{row['scores_a_second']:6.1f} scores/s, {100 * row['share_of_the_limit']:.0f}% of the server's limit, "
+            f"{row['cpu_milliseconds_a_score']:.1f} ms of processor time each"
         )
     if arguments.json:
         write_json(arguments.json, {"cached": known, "uncached": new, "provenance": provenance()})

@@ -26,8 +26,10 @@ from keygrasp.shaping.potential import Potential, Stationarity
 from keygrasp.shaping.rules import RulePotential
 
 _LOG = logging.getLogger(__name__)
-#: States asked about before their scores are stored: a stop loses at most so many answers.
+#: States whose scores are stored together: a stop loses at most so many answers, and those under way.
 _STORED_AT_ONCE = 64
+#: States that wait for a thread at the same time, at most.
+_SUBMITTED_AT_ONCE = 4096
 
 
 def language_model_potential(config: LLMConfig | None = None) -> Potential:
@@ -107,37 +109,48 @@ class LLMPotential(Potential):
         self.counters.cached += len(found)
         unknown = [key for key in missing if key not in found]
         unknown = unknown[: self._room()]
-        with ThreadPoolExecutor(min(self.config.concurrency, len(unknown) or 1)) as pool:
-            for first in range(0, len(unknown), _STORED_AT_ONCE):
-                part = unknown[first : first + _STORED_AT_ONCE]
-                scores = self._ask(pool, _rows(part), goal)
-                if self._store is not None:
-                    kept = self._store.add({names[key]: score for key, score in zip(part, scores, strict=True)})
-                    found.update({key: kept[names[key]] for key in part})
-                else:
-                    found.update({key: score for key, (score, _) in zip(part, scores, strict=True)})
+        names = {key: names[key] for key in unknown}
+        with ThreadPoolExecutor(min(self.config.concurrency, len(unknown) or 1)) as pool, _cancelled_on_error(pool):
+            for first in range(0, len(unknown), _SUBMITTED_AT_ONCE):
+                answered = self._ask(pool, unknown[first : first + _SUBMITTED_AT_ONCE], goal)
+                while portion := dict(itertools.islice(answered, _STORED_AT_ONCE)):  # meanwhile the rest is asked about
+                    found.update(self._stored(portion, names))
         return found
+
+    def _stored(self, scores: dict[bytes, tuple[float, str]], names: Mapping[bytes, str]) -> dict[bytes, float]:
+        """What counts from now on, by state: what was in the file first."""
+        if self._store is None:
+            return {key: score for key, (score, _) in scores.items()}
+        kept = self._store.add({names[key]: score for key, score in scores.items()})
+        return {key: kept[names[key]] for key in scores}
 
     def _unasked(self, keys: Sequence[bytes], goal: Hashable) -> dict[bytes, float]:
         """Fallbacks of states for which there is no room; they get the same again the next time."""
         self.counters.fallbacks += len(keys)
         return dict(zip(keys, self._fallback.values(_rows(keys), goal).tolist(), strict=True)) if keys else {}
 
-    def _ask(self, pool: ThreadPoolExecutor, rows: Array, goal: Hashable) -> list[tuple[float, str]]:
-        """Score and source of each row; the fallback is made from the same quantised row, so it is fixed as well."""
-        fallbacks = self._fallback.values(rows, goal)
-        answers: list[float | None] = [None] * len(rows)
-        if self._without_answer < self.config.give_up_after:
-            with _cancelled_on_error(pool):
-                answers = list(pool.map(lambda row: self._client.score(messages(row, goal)), rows))
-        results = []
-        for answer, fallback in zip(answers, fallbacks.tolist(), strict=True):
+    def _ask(
+        self, pool: ThreadPoolExecutor, keys: Sequence[bytes], goal: Hashable
+    ) -> Iterator[tuple[bytes, tuple[float, str]]]:
+        """Each state with its score and source, in their order, as the answers come.
+
+        The fallback is made from the same quantised row, so it is fixed as well.
+        """
+        rows = _rows(keys)
+        fallbacks = self._fallback.values(rows, goal).tolist()
+        answers = pool.map(lambda row: self._answer(row, goal), rows)
+        for key, answer, fallback in zip(keys, answers, fallbacks, strict=True):
             self._without_answer = 0 if answer is not None else self._without_answer + 1
             self.counters.fallbacks += answer is None
-            results.append((fallback, "fallback") if answer is None else (answer, "model"))
-        if self._without_answer >= self.config.give_up_after:
-            _say_once(f"the language model gave no answer for {self.config.give_up_after} states in a row: given up")
-        return results
+            if self._without_answer == self.config.give_up_after:
+                _say_once(
+                    f"the language model gave no answer for {self.config.give_up_after} states in a row: given up"
+                )
+            yield key, (fallback, "fallback") if answer is None else (answer, "model")
+
+    def _answer(self, row: Array, goal: Hashable) -> float | None:
+        given_up = self._without_answer >= self.config.give_up_after
+        return None if given_up else self._client.score(messages(row, goal))
 
     def _keep(self, known: dict[bytes, float], found: Mapping[bytes, float]) -> None:
         """Remember scores within the bound; with a file, the oldest ones make room, for they can be read again."""

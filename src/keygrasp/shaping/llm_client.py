@@ -27,6 +27,8 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 _TRANSIENT = frozenset({408, 409, 425, 429})
 #: Status codes that no retry and no fallback mends: the configuration is wrong.
 _REFUSED = frozenset({401, 403, 404})
+#: What an answer must look like.
+_FORMAT = {"type": "json_schema", "json_schema": {"name": "progress", "strict": True, "schema": SCHEMA}}
 #: Bytes of an answer that are read.
 _MAX_BYTES = 65_536
 #: Characters a token, for servers that don't count.
@@ -217,14 +219,17 @@ class ScoreClient:
             ConfigurationError: If the server refuses key, address or model.
         """
         deadline = time.monotonic() + self._config.timeout
-        schema = {"name": "progress", "strict": True, "schema": SCHEMA}
+        # As an extra body all of it is sent as it stands: walking through its types would cost the client more than
+        # the rest of a request.
+        body = {
+            "messages": messages,
+            "temperature": 0,
+            "max_tokens": self._config.answer_tokens,
+            "response_format": _FORMAT,
+        }
         try:
             with self._client.chat.completions.with_streaming_response.create(
-                model=self._config.model,
-                messages=messages,
-                temperature=0,
-                max_tokens=self._config.answer_tokens,
-                response_format={"type": "json_schema", "json_schema": schema},
+                model=self._config.model, messages=(), extra_body=body
             ) as response:
                 return _bounded(response.iter_bytes(), deadline)
         except self._status_error as error:
