@@ -32,7 +32,7 @@ class AllocationConfig:
             the highest E[p(1 − p)]. ``band``: those that lie in the band as likely as not. ``uniform``: any.
             ``thompson``: drawn success rates nearest to the band's middle. ``replay``: prioritised level replay, by
             the rank of learnability mixed with staleness.
-        least: Trials that a chosen sample gets at least; one alone never ends mixed.
+        least: Trials that a chosen sample gets at least; ``mixed`` gives two or more, for one alone never ends mixed.
         most: Trials that a sample gets at most in one call.
         explore: Share of the budget that goes to the samples that were tried least lately, whatever the estimate.
         band: Success rates that are wanted.
@@ -118,21 +118,22 @@ def allocate(
         InputError: If the budget is no whole number within bounds.
     """
     budget = checked_budget(budget)
+    least = config.least if config.rule != "mixed" else min(max(config.least, 2), config.most)
     size = len(estimate.mean)
     order = rng.permutation(size)  # ties go by place, which is thus drawn
     estimate = Estimate(estimate.mean[order], estimate.strength[order])
     given = np.zeros(size, np.int64)
-    floor = 0 if config.rule == "uniform" else int(np.ceil(config.explore * budget / config.least))
-    given[_largest(idle[order], min(floor, budget // config.least))] = config.least
+    floor = 0 if config.rule == "uniform" else int(np.ceil(config.explore * budget / least))
+    given[_largest(idle[order], min(floor, budget // least))] = least
     left = budget - int(given.sum())
     if config.rule == "mixed":
-        score = mixed_probability(estimate.a, estimate.b, config.least)
-        left = _greedy(given, score / config.least, estimate, left, config)
+        score = mixed_probability(estimate.a, estimate.b, least) / least
+        left = _greedy(given, score, estimate, left, least, config.most)
     else:
         score = _SCORES[config.rule](estimate, config, idle[order], rng)
-        begun = _largest(np.where(given > 0, -np.inf, score), min(left // config.least, int((given == 0).sum())))
-        given[begun] = config.least
-        left -= config.least * len(begun)
+        begun = _largest(np.where(given > 0, -np.inf, score), min(left // least, int((given == 0).sum())))
+        given[begun] = least
+        left -= least * len(begun)
     left = _fill(given, score, left, config.most)
     trials = np.zeros(size, np.int64)
     trials[order] = given
@@ -148,25 +149,26 @@ def checked_budget(budget: int) -> int:
     return int(budget)
 
 
-def _greedy(given: Places, entry: Array, estimate: Estimate, left: int, config: AllocationConfig) -> int:
+def _greedy(given: Places, entry: Array, estimate: Estimate, left: int, least: int, most: int) -> int:
     """Raise ``given`` by marginal gain of a mixed outcome while the budget lasts; returns what is left.
 
-    U is concave from one trial on and U(1) = 0, so U(least)/least (``entry``) is at least every gain after it: with the
-    first ``least`` trials as one step at that price, greedy is optimal, up to a rest too small to begin a sample.
+    U is concave from one trial on and U(1) = 0, so for ``least`` of 2 or more U(least)/least (``entry``) is at least
+    every gain after it: with the first ``least`` trials as one step at that price greedy is optimal, up to a rest too
+    small to begin a sample.
     """
     begun = given > 0
     # No more samples than the budget begins can get trials, and these are the ones with the best beginning.
-    count = min(len(given), left // config.least + int(begun.sum()))
+    count = min(len(given), left // least + int(begun.sum()))
     chosen = _largest(np.where(begun, np.inf, entry), count)
     a, b = estimate.a[chosen], estimate.b[chosen]
-    chances = np.stack([mixed_probability(a, b, n) for n in range(config.least, config.most + 1)], axis=1)
+    chances = np.stack([mixed_probability(a, b, n) for n in range(least, most + 1)], axis=1)
     gains = np.column_stack([entry[chosen], np.diff(chances, axis=1)])
     gains = np.minimum.accumulate(gains, axis=1)  # rounding must not put a later step first
     order = np.argsort(-gains, axis=None, kind="stable")
     row, step = np.divmod(order, gains.shape[1])
     open_step = ~((step == 0) & begun[chosen[row]])
     row, step = row[open_step], step[open_step]
-    price = np.where(step == 0, config.least, 1)
+    price = np.where(step == 0, least, 1)
     whole = int(np.searchsorted(np.cumsum(price), left, side="right"))
     np.add.at(given, chosen[row[:whole]], price[:whole])
     return left - int(price[:whole].sum())

@@ -187,6 +187,11 @@ class GraphDifficulty:
         mean, variance = self.field.moments(rows)
         successes, failures = self.evidence.read(rows, mean)
         trials = successes + failures
+        if self.config.remember:  # else the sample would count twice: by itself, and in its state
+            own = np.flatnonzero(trials)
+            mean[own], variance[own] = self.field.moments_of_others(
+                np.arange(len(self))[rows][own], successes[own], failures[own]
+            )
         # The strength of a Beta with the variance of state (which may be unknown) and sample within its state.
         spread = mean * (1 - mean)
         strength = np.maximum(spread / (variance + spread / (self.strength + 1)) - 1, _WEAKEST)

@@ -94,9 +94,7 @@ def checked_outcomes(size: int, ids: ArrayLike, successes: ArrayLike, trials: Ar
         raise InputError(
             f"ids, successes and trials have {len(places)}, {len(won)} and {len(tried)} entries", "Give one each"
         )
-    if len(places) and not (places.min() >= 0 and places.max() < size):
-        wrong = places[(places < 0) | (places >= size)][0]
-        raise InputError(f"there is no sample {wrong}", f"Ids go from 0 to {size - 1}; add() adds samples")
+    _check_range(size, places)
     bad = np.flatnonzero((won < 0) | (won > tried) | (tried > MAX_TRIALS))
     if len(bad):
         i = bad[0]
@@ -108,6 +106,23 @@ def checked_outcomes(size: int, ids: ArrayLike, successes: ArrayLike, trials: Ar
     total_won, total_tried = (np.bincount(where, counts).astype(np.float64) for counts in (won, tried))
     some = total_tried > 0
     return unique[some], total_won[some], total_tried[some]
+
+
+def checked_places(size: int, ids: ArrayLike) -> Places:
+    """Ids of samples, ascending, each once.
+
+    Raises:
+        InputError: If one is no whole number or unknown.
+    """
+    places = np.unique(_whole(ids, "ids"))
+    _check_range(size, places)
+    return places
+
+
+def _check_range(size: int, places: Places) -> None:
+    wrong = places[(places < 0) | (places >= size)]
+    if len(wrong):
+        raise InputError(f"there is no sample {wrong[0]}", f"Ids go from 0 to {size - 1}; add() adds samples")
 
 
 def _whole(values: ArrayLike, name: str) -> Places:

@@ -79,12 +79,27 @@ class PottsField:
 
     def moments(self, rows: Places | slice = slice(None)) -> tuple[Array, Array]:
         """Mean and variance of the state's success rate under q, each (n,)."""
-        a, b = 1 + self.successes, 1 + self.failures
-        mean = a / (a + b)
-        second = mean * (a + 1) / (a + b + 1)
-        values, places = self.values[rows], self.places[rows]
-        first = np.einsum("nm,nm->n", values, mean.astype(np.float32)[places]).astype(np.float64)
-        square = np.einsum("nm,nm->n", values, second.astype(np.float32)[places]).astype(np.float64)
+        a, b = (1 + total.astype(np.float32) for total in (self.successes, self.failures))
+        return self._mixture(self.values[rows], a[self.places[rows]], b[self.places[rows]])
+
+    def moments_of_others(self, rows: Places, successes: Array, failures: Array) -> tuple[Array, Array]:
+        """The same from the outcomes of the other samples: without what ``rows``' own evidence gave their states."""
+        mean, variance = np.empty(len(rows)), np.empty(len(rows))
+        for begin in range(0, len(rows), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            values, places = self.values[rows[block]], self.places[rows[block]]
+            a, b = (
+                np.maximum(1 + total.astype(np.float32)[places] - values * own[block, None].astype(np.float32), 1)
+                for total, own in ((self.successes, successes), (self.failures, failures))
+            )
+            mean[block], variance[block] = self._mixture(values, a, b)
+        return mean, variance
+
+    def _mixture(self, values: Floats, a: Floats, b: Floats) -> tuple[Array, Array]:
+        """Mean and variance (n,) of a mixture of Betas, all (n, m)."""
+        means = a / (a + b)
+        first = np.einsum("nm,nm->n", values, means).astype(np.float64)
+        square = np.einsum("nm,nm->n", values, means * (a + 1) / (a + b + 1)).astype(np.float64)
         return np.clip(first, 1e-6, 1 - 1e-6), np.maximum(square - first**2, 0)
 
     def age(self, forgetting: float, shift: float) -> None:

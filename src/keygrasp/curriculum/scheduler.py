@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from keygrasp.curriculum.allocation import Allocation, AllocationConfig, allocate
 from keygrasp.curriculum.baselines import GlobalRate, HistoryBeta, LatestRate, NeighbourBeta
 from keygrasp.curriculum.difficulty import DifficultyConfig, GraphDifficulty
-from keygrasp.curriculum.estimates import Estimate, Estimator, checked_outcomes
+from keygrasp.curriculum.estimates import Estimate, Estimator, checked_outcomes, checked_places
 from keygrasp.curriculum.evidence import State
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.files import atomic_path
@@ -67,16 +67,23 @@ class Scheduler:
     def __len__(self) -> int:
         return len(self.estimator)
 
-    def allocate(self, budget: int) -> Allocation:
+    def allocate(self, budget: int, *, among: ArrayLike | None = None) -> Allocation:
         """Which samples to try next, and how often each, ``budget`` trials in all.
 
+        Args:
+            budget: Trials.
+            among: Ids of the samples that may be tried now; all where it isn't given.
+
         Raises:
-            InputError: If the budget is no whole number of at least 0.
+            InputError: If the budget is no whole number of at least 0, or a sample is unknown.
         """
+        places = np.arange(len(self)) if among is None else checked_places(len(self), among)
         rng = np.random.default_rng([self._seed, self._allocations])
-        found = allocate(self.estimate(), budget, self.allocation, idle=self.visits.idle, rng=rng)
+        known = self.estimate()
+        part = Estimate(known.mean[places], known.strength[places])
+        found = allocate(part, budget, self.allocation, idle=self.visits.idle[places], rng=rng)
         self._allocations += 1
-        return found
+        return Allocation(places[found.ids], found.trials, found.unspent)
 
     def update(self, ids: ArrayLike, successes: ArrayLike, trials: ArrayLike) -> None:
         """Take one step's outcomes; whatever was tried may be given, allocated or not.
