@@ -12,7 +12,7 @@ from keygrasp.geometry.poses import make_pose, rotation_from_quaternion
 from keygrasp.robots import Robot
 from keygrasp.robots.ur5_kinematics import forward, inverse
 from keygrasp.scene import Outcome, PlanarGrasp, Stage
-from keygrasp.sim import UR5, FreeGripper, World
+from keygrasp.sim import UR5, DeltaTwin, FreeGripper, World
 from keygrasp.sim import ur5 as ur5_module
 from keygrasp.sim.ur5_description import tool_length
 
@@ -171,7 +171,7 @@ def test_verdict_is_that_of_the_free_gripper(box):
         for _ in range(12)
     ]
     verdicts = {}
-    for kind in (FreeGripper, UR5):
+    for kind in (FreeGripper, UR5, DeltaTwin):
         with World() as world:
             robot = kind(world)
             _stand(world, box(0.04, 0.06, 0.10, 0.3))
@@ -181,5 +181,6 @@ def test_verdict_is_that_of_the_free_gripper(box):
                 world.restore(snapshot)
                 verdicts[kind].append(robot.execute(grasp).success)
     assert 0 < sum(verdicts[FreeGripper]) < len(grasps)
-    agreement = np.mean(np.array(verdicts[FreeGripper]) == np.array(verdicts[UR5]))
-    assert agreement >= 0.9
+    for kind in (UR5, DeltaTwin):
+        agreement = np.mean(np.array(verdicts[FreeGripper]) == np.array(verdicts[kind]))
+        assert agreement >= 0.9, kind

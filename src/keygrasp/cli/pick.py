@@ -40,8 +40,8 @@ class Options:
     """Scale it: A (smallest side 4 cm at most) or E (middle side 10 cm)."""
     planner: str = "refined"
     """Planner: refined, geometric, reference, argmax, cem, climb, centroid or random."""
-    robot: Literal["ur5", "gripper"] = "ur5"
-    """Who executes: a UR5, or a free gripper (faster)."""
+    robot: Literal["ur5", "gripper", "delta"] = "ur5"
+    """Who executes: a UR5, a free gripper (faster), or a Delta."""
     out: console.OptionalPath = None
     """Folder of the pictures, instead of keygrasp-results/pick-NAME."""
     seed: int = 0

@@ -45,8 +45,8 @@ class Options:
     """Unit of the mesh files' numbers; metres, unless their size says that it can't be."""
     names: console.Names = ()
     """Objects by name instead of by split."""
-    robot: Literal["gripper", "ur5"] = "gripper"
-    """Who executes: a free gripper (fast) or a UR5."""
+    robot: Literal["gripper", "ur5", "delta"] = "gripper"
+    """Who executes: a free gripper (fast), a UR5, or a Delta (an X1 with every length doubled)."""
     seed: int = 0
     """Evaluation seed: poses and camera noise follow from it."""
     poses: int = 1

@@ -19,9 +19,9 @@ from keygrasp.protocol.constants import PROTOCOL
 from keygrasp.protocol.noise import camera_noise
 from keygrasp.robots import Robot
 from keygrasp.scene import GripperSpec, OverheadView, PlanarGrasp, TrialOutcome
-from keygrasp.sim import UR5, FreeGripper, ObjectHandle, Snapshot, World
+from keygrasp.sim import UR5, DeltaTwin, FreeGripper, ObjectHandle, Snapshot, World
 
-RobotName = Literal["gripper", "ur5"]
+RobotName = Literal["gripper", "ur5", "delta"]
 
 # Streams of randomness of one scene.
 _POSE, _NOISE = 0, 1
@@ -63,6 +63,7 @@ class Perturbation:
         z: Metres added to its z.
         yaw: Radians added to its yaw.
         friction: Contact friction of the execution.
+        mass: Factor of the object's mass.
     """
 
     x: float = 0.0
@@ -70,6 +71,7 @@ class Perturbation:
     z: float = 0.0
     yaw: float = 0.0
     friction: float = PROTOCOL.friction
+    mass: float = 1.0
 
     @staticmethod
     def sample(rng: np.random.Generator) -> Perturbation:
@@ -151,6 +153,7 @@ class Scene:
             friction = perturbation.friction if friction is None else friction
         self.restore()
         self.world.set_friction(PROTOCOL.friction if friction is None else friction)
+        self.world.set_mass(self.handle, perturbation.mass if perturbation is not None else 1.0)
         return self.robot.execute(grasp)
 
     def restore(self) -> None:
@@ -218,7 +221,7 @@ def build_scene(spec: SceneSpec, robot: str = "gripper", *, gripper: GripperSpec
 
     Args:
         spec: Which object, scaled how, and the seed.
-        robot: ``"gripper"`` (a free gripper) or ``"ur5"``.
+        robot: ``"gripper"`` (a free gripper), ``"ur5"`` or ``"delta"``.
         gripper: The gripper; KG-1's by default.
 
     Returns:
@@ -247,6 +250,8 @@ def build_scene(spec: SceneSpec, robot: str = "gripper", *, gripper: GripperSpec
 def _robot(name: str, world: World, gripper: GripperSpec) -> Robot:
     if name == "gripper":
         return FreeGripper(world, gripper)
+    if name == "delta":
+        return DeltaTwin(world, gripper)
     return UR5(world, gripper)
 
 

@@ -7,7 +7,8 @@ from keygrasp.sim.world import ObjectHandle, World
 
 #: Vertical size of the palm in metres.
 PALM_HEIGHT = 0.03
-_FINGER_MASS = 0.1
+#: Kilograms of each finger.
+FINGER_MASS = 0.1
 FINGER_JOINTS = ("left_finger_joint", "right_finger_joint")
 #: Newtons that the coupling of the two fingers may transmit: far more than the fingers' own force.
 _COUPLING_FORCE = 1000.0
@@ -43,7 +44,7 @@ def gripper_links(spec: GripperSpec, *, palm_mass: float) -> str:
     parts = [box_link("palm", palm_mass, palm, (0, 0, spec.pad_height + PALM_HEIGHT / 2), _PALM_COLOUR)]
     for name, side in (("left", 1), ("right", -1)):
         origin = (side * spec.pad_thickness / 2, 0.0, spec.pad_height / 2)
-        parts.append(box_link(f"{name}_finger", _FINGER_MASS, pad, origin, _PAD_COLOUR))
+        parts.append(box_link(f"{name}_finger", FINGER_MASS, pad, origin, _PAD_COLOUR))
         parts.append(
             f'<joint name="{name}_finger_joint" type="prismatic"><parent link="palm"/><child link="{name}_finger"/>'
             f'<axis xyz="{side} 0 0"/>'
