@@ -72,7 +72,9 @@ class CameraFeed:
     @property
     def has_camera(self) -> bool:
         """Whether somebody offers both topics."""
-        return all(self._node.count_publishers(topic.name) > 0 for topic in (DEPTH, DEPTH_INFO))
+        # Unlike the subscriptions, a count does not follow remappings by itself.
+        names = [self._node.resolve_topic_name(topic.name) for topic in (DEPTH, DEPTH_INFO)]
+        return all(self._node.count_publishers(name) > 0 for name in names)
 
     def _forget(self) -> None:
         with self._lock:

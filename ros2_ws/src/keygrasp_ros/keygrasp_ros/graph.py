@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,10 +49,12 @@ class NodeSpec:
         """Module that holds the class."""
         return f"{PACKAGE}.nodes.{self.name}"
 
-    def create(self, planner: str, *, sim_time: bool = False, delta: Settings | None = None) -> Node:
-        """Make the node; other parameters come from the process's ROS arguments."""
+    def create(
+        self, planner: str, *, sim_time: bool = False, delta: Settings | None = None, given: Sequence[str] = ()
+    ) -> Node:
+        """Make the node with ROS arguments of its own in ``given``; others come from the process's."""
         kind = getattr(importlib.import_module(self.module), self.class_name)
-        node: Node = kind(cli_args=["--ros-args", *self.arguments(planner, sim_time=sim_time, delta=delta)])
+        node: Node = kind(cli_args=["--ros-args", *self.arguments(planner, sim_time=sim_time, delta=delta), *given])
         return node
 
     def arguments(self, planner: str, *, sim_time: bool = False, delta: Settings | None = None) -> list[str]:

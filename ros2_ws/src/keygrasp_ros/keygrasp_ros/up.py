@@ -14,6 +14,7 @@ from keygrasp_ros import delta_graph
 from keygrasp_ros.graph import (
     DEFAULT_PLANNER,
     GRAPHS,
+    NODES,
     OPTIONAL,
     PLANNERS,
     NodeSpec,
@@ -21,6 +22,7 @@ from keygrasp_ros.graph import (
     default_params,
     nodes_for,
 )
+from keygrasp_ros.node_parameters import split_by_node, strange_sections
 from keygrasp_ros.signals import end_quietly, leave_at_once
 from keygrasp_ros.threads import one_thread_each
 
@@ -40,12 +42,17 @@ def ros_arguments(
         specs: The nodes.
         planner: Which grasp is executed.
         params: Parameter file.
-        given: More ROS arguments for all, such as remappings; they come last and win.
+        given: More ROS arguments, such as remappings; they come last and win.
         sim_time: Whether the nodes follow the simulator's clock.
         delta: Settings of a Delta's graph; ``None`` in others.
+
+    Raises:
+        ConfigurationError: If a parameter is given for a node that is not among them.
     """
+    common, own = split_by_node(given, [spec.name for spec in specs])
+    first = ("--params-file", str(params))
     return {
-        spec.name: ["--params-file", str(params), *spec.arguments(planner, sim_time=sim_time, delta=delta), *given]
+        spec.name: [*first, *spec.arguments(planner, sim_time=sim_time, delta=delta), *common, *own[spec.name]]
         for spec in specs
     }
 
@@ -61,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     leave_at_once()
     one_thread_each()
+    for warning in strange_sections(options.params, [spec.name for spec in NODES]):
+        print(f"keygrasp: {warning}", file=sys.stderr)
     try:
         status = _run(options, ros)
     except KeygraspError as error:
@@ -80,8 +89,10 @@ def _run(options: argparse.Namespace, ros: Sequence[str]) -> int:
         return run_processes(NodeProcesses(specs, arguments))
     from keygrasp_ros.running import run_nodes
 
-    create = [functools.partial(spec.create, options.planner, sim_time=options.sim_time, delta=delta) for spec in specs]
-    return run_nodes(create, ["--ros-args", "--params-file", str(options.params), *ros])
+    common, own = split_by_node(ros, [spec.name for spec in specs])
+    settings = {"sim_time": options.sim_time, "delta": delta}
+    create = [functools.partial(spec.create, options.planner, given=own[spec.name], **settings) for spec in specs]
+    return run_nodes(create, ["--ros-args", "--params-file", str(options.params), *common])
 
 
 def split_ros(arguments: list[str]) -> tuple[list[str], list[str]]:
