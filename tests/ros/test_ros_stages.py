@@ -5,6 +5,7 @@ import time
 
 import pytest
 from action_msgs.msg import GoalStatus
+from documented import DOCS
 from keygrasp_interfaces.msg import TrialOutcome
 from keygrasp_ros.lifelines import NOTICED_SECONDS
 from keygrasp_ros.stages import STAGES, PlanningStage
@@ -28,6 +29,10 @@ def test_the_stages_of_the_list_are_those_that_a_pick_goes_through(ur5_graph):
     result, stages = ur5_graph.pick()
     assert result.outcome.outcome == TrialOutcome.SUCCESS, result.outcome.message
     assert stages == [stage for stage in STAGES if stage != "place"]
+
+
+def test_the_docs_say_in_which_time_a_lost_node_is_noticed():
+    assert f"outcome `robot_fault` within {NOTICED_SECONDS:g} s" in (DOCS / "ros.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("stage", STAGES)
