@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import random
 import subprocess
 from pathlib import Path
 
@@ -21,13 +20,16 @@ def own_corner():
     if not HAVE_ROS:
         yield
         return
-    from keygrasp_ros.isolation import free_domain
+    from keygrasp_ros import isolation
 
-    before = dict(os.environ)
-    # Workers of one run start at the same time: each looks in another order.
-    os.environ["ROS_DOMAIN_ID"] = str(free_domain(random.Random(os.getpid())))
+    before, domains = dict(os.environ), isolation._DOMAINS
+    # Workers of one run look for domains at the same time: each among others.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    isolation._DOMAINS = domains[worker :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
+    os.environ["ROS_DOMAIN_ID"] = str(isolation.free_domain())
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     yield
+    isolation._DOMAINS = domains
     os.environ.clear()
     os.environ.update(before)
 
