@@ -220,3 +220,24 @@ def test_commands_of_other_packages_are_listed_and_run(monkeypatch, capsys):
     assert "up" in cli.overview()
     assert "a-package" in cli.overview()
     assert cli.overview().count("from the package") == 1, "a package can't replace a command of the library"
+
+
+def test_ctrl_c_while_the_command_is_still_imported_shows_no_traceback():
+    interrupted = (
+        "import sys\n"
+        "class Early:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'keygrasp.cli.main':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Early())\n"
+        "from keygrasp.cli.entry import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (errors.EXIT_INTERRUPTED, "")
+
+
+def test_the_command_begins_with_few_imports():
+    code = "import sys\nfrom keygrasp.cli.entry import main\nprint(*sorted(n for n in sys.modules if 'keygrasp' in n))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["keygrasp", "keygrasp.cli", "keygrasp.cli.entry"]
