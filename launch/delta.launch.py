@@ -1,6 +1,6 @@
 """Picking with a Delta X: ``ros2 launch keygrasp_bringup delta.launch.py port:=/dev/ttyUSB0 robot_file:=delta.yaml``.
 
-``emulate:=true`` needs neither robot nor camera: an emulated robot on a pseudo-terminal, the image of a simulated table.
+``emulate:=true`` needs neither robot nor camera: it emulates the robot on a pseudo-terminal and a camera over a table.
 """
 
 from keygrasp_ros.launching import describe

@@ -60,6 +60,7 @@ def test_a_port_that_stays_away_is_said_and_can_be_tried_again(tmp_path):
             driver.move(DOWN)
         with pytest.raises(ConnectionLostError, match="stayed away"):
             driver.reconnect()
+        assert driver.state is State.LOST, "the next execution connects only what is lost"
         time.sleep(1.0)
         driver.reconnect()
         assert driver.close() == ()

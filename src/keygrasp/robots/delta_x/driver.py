@@ -115,11 +115,12 @@ class DeltaX:
                 raise RobotError(f"{self.config.port} is connected already", "Close it first")
             self._watch(None)()
             self._connection = Connection(self.config, self.model, self.figures)
-            self._lost = False
+            again, self._lost = self._lost, False
             try:
                 self._prepare(self._connection)
             except BaseException:
                 self.close()
+                self._lost = again
                 raise
 
     def _prepare(self, connection: Connection) -> None:
@@ -136,16 +137,15 @@ class DeltaX:
     def reconnect(self, *, cancelled: CancelCheck | None = None) -> None:
         """Give up the connection, wait until the port is there (again), and connect.
 
-        Args:
-            cancelled: Asked while the port is away; true gives up.
-
         Raises:
-            HaltedError: If it was cancelled, or an emergency stop came meanwhile.
+            HaltedError: If it was cancelled while the port was away, or an emergency stop came meanwhile.
             RobotError: If the port stays away, or the robot can't be reached.
         """
         self.close()
-        given_up = lambda: self._halted.is_set() or (cancelled is not None and cancelled())  # noqa: E731
-        wait_for_port(self.config.port, self.config.serial_number, self.config.reconnect_seconds, given_up)
+        self._lost = True  # not just disconnected: if this fails, it may be tried again
+        wait_for_port(
+            self.config.port, self.config.serial_number, self.config.reconnect_seconds, self._watch(cancelled)
+        )
         self.connect()
 
     def close(self) -> tuple[str, ...]:

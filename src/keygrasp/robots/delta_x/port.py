@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from keygrasp.errors import RobotError
 from keygrasp.extras import require
-from keygrasp.robots.delta_x.failures import ConnectionLostError, HaltedError, PortBusyError
+from keygrasp.robots.delta_x.failures import ConnectionLostError, PortBusyError
 
 if TYPE_CHECKING:
     import serial
@@ -50,17 +50,15 @@ def is_plugged_in(path: str, serial_number: str | None) -> bool:
     return False
 
 
-def wait_for_port(path: str, serial_number: str | None, seconds: float, given_up: Callable[[], bool]) -> None:
-    """Wait until a port is there (again).
+def wait_for_port(path: str, serial_number: str | None, seconds: float, watch: Callable[[], None]) -> None:
+    """Wait until a port is there (again), and call ``watch`` meanwhile, which may raise.
 
     Raises:
         ConnectionLostError: If it stays away.
-        HaltedError: If ``given_up`` became true.
     """
     deadline = time.monotonic() + seconds
     while not is_plugged_in(path, serial_number):
-        if given_up():
-            raise HaltedError("waiting for the port was given up")
+        watch()
         if time.monotonic() > deadline:
             raise ConnectionLostError(f"{serial_number or path} stayed away for {seconds:.0f} s", "Check the cable")
         time.sleep(_LOOK_SECONDS)

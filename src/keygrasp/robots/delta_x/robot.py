@@ -257,6 +257,8 @@ class DeltaRobot:
         """Complete a plan by the way to its first point: directly if that is not lower, else up or down where it is."""
         here, model = self.driver.position, self.driver.model
         fault = check_path(model, plan.whole)
+        if fault is not None:  # its first point is where the first move ends
+            fault = dataclasses.replace(fault, leg=fault.leg + 1)
         corner = np.array([[here[0], here[1], plan.approach[0, 2]]])
         ways = [np.empty((0, 3)), corner] if here[2] >= corner[0, 2] else [corner]
         for way in ways if fault is None else ():
