@@ -4,7 +4,7 @@
     keygrasp collect configs/curriculum-probe.yaml       # about 0.4 core-hours
     python benchmarks/curriculum_grasps.py --workers 16 --json benchmarks/results/curriculum-grasps.json
 
-A sample is an object in a pose. A trial draws eight of the sample's executed grasps, and the network's favourite of
+A sample is an object in a pose. A trial draws three of the sample's executed grasps, and the network's favourite of
 them is "executed": its outcome is looked up. So each scheduler spends trials as it likes, on the same physics. The
 refiner's network learns from all outcomes so far, round by round, and is tried on validation objects that it never
 learns from.
@@ -44,7 +44,7 @@ from keygrasp.trials.journal import Journal
 Json = dict[str, Any]
 _SCHEDULERS = ("uniform", "history", "knn", "replay", "learnability", "graph")
 #: Grasps among which a trial's network chooses.
-_CHOICE = 8
+_CHOICE = 3
 _PROBE_TRIALS = 32
 _WITHHELD = 10
 #: Rounds between two measurements of the estimates.

@@ -50,7 +50,12 @@ class Options:
     seed: int = 0
     """Evaluation seed: poses and camera noise follow from it."""
     poses: int = 1
-    """Scenes with each object."""
+    """Scenes with each object; with a scheduler, at most."""
+    scheduler: str = "all"
+    """Who decides which objects are tried how often: all (every scene once), or graph, paper, uniform, history, knn,
+    replay, learnability, which spend --budget where it tells most."""
+    budget: int = 0
+    """Scenes in all, where a scheduler decides."""
     attempts: int = 3
     """Most attempts in the up-to-three trials; 1 leaves them out."""
     robust: bool = True
@@ -95,6 +100,8 @@ def _fresh(options: Options) -> tuple[TrialsConfig, Path]:
         robot=options.robot,
         seed=options.seed,
         poses=options.poses,
+        scheduler=options.scheduler,
+        budget=options.budget,
         up_to=options.attempts,
         robust=options.robust,
         workers=options.workers,
@@ -160,11 +167,12 @@ def _finish(options: Options, results: Results, folder: Path) -> None:
     from keygrasp.cli.trials_progress import drawing_progress
     from keygrasp.cli.trials_table import print_summary
     from keygrasp.files import write_json
+    from keygrasp.trials.config import judged_planner
     from keygrasp.trials.report import write_report
 
     summary = results.summary()
     if options.json is not None:
-        chosen = summary["planners"][_main_planner(results)]
+        chosen = summary["planners"][judged_planner([spec.name for spec in results.config.planners])]
         write_json(options.json, {**chosen, **summary})
     out = console.output()
     print_summary(out, summary)
@@ -175,12 +183,6 @@ def _finish(options: Options, results: Results, folder: Path) -> None:
         out.print(f"figures: {options.json}", soft_wrap=True)
 
 
-def _main_planner(results: Results) -> str:
-    """The planner whose figures stand at the top of the JSON file: the first beside the reference."""
-    names = [spec.name for spec in results.config.planners]
-    return next((name for name in names if name != "reference"), names[0])
-
-
 def _stopped(options: Options, config: TrialsConfig, folder: Path) -> int:
     """After Ctrl-C: say what is kept, and show the figures of it."""
     from keygrasp.cli.trials_table import print_summary
@@ -189,7 +191,7 @@ def _stopped(options: Options, config: TrialsConfig, folder: Path) -> int:
     from keygrasp.trials.running import Results
 
     notes = console.progress_output()
-    total = len(config.scenes())
+    total = config.expected_scenes()
     try:
         _, records = read_journal(folder / JOURNAL_FILE)
     except KeygraspError:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import keygrasp
+from keygrasp.curriculum import SCHEDULERS
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.objects import Catalog, Rule, Source, split
 from keygrasp.protocol import PROTOCOL, RobotName, SceneSpec
@@ -30,7 +32,10 @@ class TrialsConfig:
         names: Objects by name instead of by split.
         robot: Which robot executes.
         seed: Evaluation seed: poses, noise and the planners' randomness follow from it.
-        poses: Scenes with each object.
+        poses: Scenes with each object; where a scheduler decides, at most.
+        scheduler: Who decides which objects are tried how often: ``all`` tries every scene; else a name of
+            ``keygrasp.curriculum.make_scheduler``, which spends ``budget`` scenes where they tell most.
+        budget: Scenes in all where a scheduler decides.
         up_to: Most attempts in the up-to trials; 1 leaves them out.
         robust: Whether each grasp is also executed ten times with perturbations.
         workers: Worker processes; 0 means one a core.
@@ -46,6 +51,8 @@ class TrialsConfig:
     robot: RobotName = "gripper"
     seed: int = 0
     poses: int = 1
+    scheduler: str = "all"
+    budget: int = 0
     up_to: int = PROTOCOL.attempts
     robust: bool = True
     workers: int = 0
@@ -55,6 +62,7 @@ class TrialsConfig:
         for name, least in (("objects", 1), ("poses", 1), ("up_to", 1), ("workers", 0), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ConfigurationError(f"trials: {name} must be at least {least}, not {getattr(self, name)}")
+        self._check_scheduler()
         if not self.timeout_s > 0:
             raise ConfigurationError(f"trials: timeout_s must be positive, not {self.timeout_s}")
         for name, allowed in (("rule", Rule), ("split", SplitName), ("source", Source), ("robot", RobotName)):
@@ -70,6 +78,16 @@ class TrialsConfig:
         if reference != planner_spec("reference"):
             raise ConfigurationError("trials: 'reference' is frozen and takes no options", "Give the other a new name")
 
+    def _check_scheduler(self) -> None:
+        known = ("all", *SCHEDULERS)
+        if self.scheduler not in known:
+            raise ConfigurationError(f"trials: scheduler is {self.scheduler!r}", f"Choose one of {', '.join(known)}")
+        if (self.scheduler == "all") != (self.budget == 0) or self.budget < 0:
+            raise ConfigurationError(
+                f"trials: scheduler '{self.scheduler}' with a budget of {self.budget} scenes",
+                "A scheduler needs a budget of at least 1 scene; 'all' takes none",
+            )
+
     @property
     def processes(self) -> int:
         """Worker processes that will be started."""
@@ -80,6 +98,8 @@ class TrialsConfig:
         data = dataclasses.asdict(self)
         for name in ("workers", "timeout_s"):
             del data[name]
+        if self.scheduler == "all":  # as runs without a scheduler have always been named
+            del data["scheduler"], data["budget"]
         data["planners"] = [spec.fingerprint() for spec in self.planners]
         data["names"] = list(self.names)
         return {"protocol": PROTOCOL.name, "version": keygrasp.__version__, **data}
@@ -106,6 +126,15 @@ class TrialsConfig:
             for pose in range(self.poses)
             for name in chosen
         )
+
+    def expected_scenes(self) -> int:
+        """How many of :meth:`scenes` a run tries."""
+        return min(self.budget, len(self.scenes())) if self.budget else len(self.scenes())
+
+
+def judged_planner(names: Sequence[str]) -> str:
+    """The planner whose trials are scheduled and told of first: the first beside the reference."""
+    return next((name for name in names if name != "reference"), names[0])
 
 
 def scene_seed(seed: int, name: str, pose: int) -> int:

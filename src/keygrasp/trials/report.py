@@ -20,6 +20,7 @@ from keygrasp.trials.report_reading import (
     read_journal,
     read_summary,
 )
+from keygrasp.trials.report_spent import telling_records
 from keygrasp.trials.report_summary import report_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def write_report(results: Results, folder: Path, *, pictures: int = PICTURES, on
         MissingExtraError: If the extra ``grasp`` isn't installed.
     """
     results.write_json(folder / SUMMARY_FILE)
-    report = report_of(results.summary(), results.records, expected=len(results.config.scenes()))
+    report = report_of(results.summary(), results.records, expected=results.config.expected_scenes())
     return _write(_illustrated(report, results.records, pictures, on_scene), folder / REPORT_FILE)
 
 
@@ -77,7 +78,7 @@ def rewrite_report(
     if (folder / JOURNAL_FILE).is_file():
         identity, found = read_journal(folder / JOURNAL_FILE)
         if identity == summary["config"]:
-            records, expected = found, len(config_of(identity, str(folder / JOURNAL_FILE)).scenes())
+            records, expected = found, config_of(identity, str(folder / JOURNAL_FILE)).expected_scenes()
     report = report_of(summary, records, expected=expected)
     return _write(_illustrated(report, records, pictures, on_scene), target or folder / REPORT_FILE)
 
@@ -87,13 +88,16 @@ def _illustrated(report: Report, records: tuple[TrialRecord, ...], limit: int, o
         raise InputError(f"the number of pictures must be at least 0, not {limit}")
     if limit == 0 or not records:
         return report
-    from keygrasp.trials.report_pictures import failure_pictures
+    from keygrasp.trials.report_pictures import failure_pictures, record_pictures
 
     pictures, lost = failure_pictures(records, limit=limit, on_scene=on_scene)
-    notices = report.notices
+    notices, spent = report.notices, report.spent
+    if spent is not None:
+        drawn, missing = record_pictures(telling_records(records, spent.planner), on_scene=on_scene)
+        spent, lost = dataclasses.replace(spent, pictures=drawn), lost + missing
     if lost:
         notices = (*notices, f"{lost} scene(s) could not be made again for a picture.")
-    return dataclasses.replace(report, pictures=pictures, notices=notices)
+    return dataclasses.replace(report, pictures=pictures, notices=notices, spent=spent)
 
 
 def _write(report: Report, path: Path) -> Path:

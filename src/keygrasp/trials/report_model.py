@@ -79,10 +79,10 @@ class PlannerSummary:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One picture of a failure.
+    """One picture of a trial.
 
     Attributes:
-        planner: Whose failure it is.
+        planner: Heading under which it stands: whose failure it is, or what the object is an example of.
         title: Name and category of the object.
         detail: How it ended, in words.
         png: The picture as a PNG file's bytes.
@@ -92,6 +92,33 @@ class Picture:
     title: str
     detail: str
     png: bytes
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Where the trials of one planner went, by how difficult the objects turned out to be.
+
+    Attributes:
+        planner: Whose trials.
+        scheduler: Who decided.
+        bins: Share of successes in words, objects, and their trials; from objects that always failed to those that
+            never did.
+        alike: Objects that were tried more than once, always with the same end: they taught least.
+        untried: Objects that were never tried.
+        pictures: Examples of easy, hard and telling objects.
+    """
+
+    planner: str
+    scheduler: str
+    bins: tuple[tuple[str, int, int], ...]
+    alike: int
+    untried: int
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def trials(self) -> int:
+        """Trials in all."""
+        return sum(trials for _, _, trials in self.bins)
 
 
 @dataclass(frozen=True)
@@ -105,6 +132,7 @@ class Report:
         provenance: Machine, versions, command, seed and date, see :func:`keygrasp.provenance.provenance`.
         pictures: Failures, grouped by planner in the page.
         notices: What a reader must know before the figures (a run that was stopped, trials with faults).
+        spent: Where trials went; ``None`` where each object was tried once.
     """
 
     title: str
@@ -113,6 +141,7 @@ class Report:
     provenance: dict[str, Any]
     pictures: tuple[Picture, ...] = ()
     notices: tuple[str, ...] = ()
+    spent: Spent | None = None
 
     @property
     def categories(self) -> tuple[str, ...]:

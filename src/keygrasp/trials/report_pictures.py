@@ -31,19 +31,25 @@ def failure_pictures(
     Returns:
         Pictures in the order of planners and causes, and how many scenes could not be made again.
     """
-    chosen = choose_failures(records, limit)
+    return record_pictures([(record.planner, record) for record in choose_failures(records, limit)], on_scene=on_scene)
+
+
+def record_pictures(
+    chosen: Sequence[tuple[str, TrialRecord]], *, on_scene: Callable[[int, int], None] | None = None
+) -> tuple[tuple[Picture, ...], int]:
+    """Draw trials under a heading each; see :func:`failure_pictures`."""
     by_scene: dict[int, list[int]] = defaultdict(list)
-    for place, record in enumerate(chosen):
+    for place, (_, record) in enumerate(chosen):
         by_scene[record.scene].append(place)
     pictures: dict[int, Picture] = {}
     lost = 0
     for count, places in enumerate(by_scene.values(), start=1):
         try:
-            perceived = _perceive_again(chosen[places[0]])
+            perceived = _perceive_again(chosen[places[0]][1])
         except KeygraspError:
             lost += 1
         else:
-            pictures.update({place: _picture(chosen[place], perceived) for place in places})
+            pictures.update({place: _picture(*chosen[place], perceived) for place in places})
         if on_scene is not None:
             on_scene(count, len(by_scene))
     return tuple(pictures[place] for place in sorted(pictures)), lost
@@ -71,7 +77,7 @@ def _perceive_again(record: TrialRecord) -> Perceived:
         return perceive(scene.view)
 
 
-def _picture(record: TrialRecord, perceived: Perceived) -> Picture:
+def _picture(heading: str, record: TrialRecord, perceived: Perceived) -> Picture:
     attempt = record.first
     drawing = SceneDrawing(
         height_map=perceived.height_map,
@@ -83,7 +89,7 @@ def _picture(record: TrialRecord, perceived: Perceived) -> Picture:
         outcome=Outcome(attempt.outcome),
     )
     title = f"{record.object_name} ({record.category})" if record.category else record.object_name
-    return Picture(record.planner, title, _detail(record, attempt), _encoded(drawing))
+    return Picture(heading, title, _detail(record, attempt), _encoded(drawing))
 
 
 def _encoded(drawing: SceneDrawing) -> bytes:

@@ -9,6 +9,7 @@ from keygrasp.errors import InputError
 from keygrasp.scene import Outcome
 from keygrasp.trials.records import TrialRecord
 from keygrasp.trials.report_model import RATE_COLUMNS, PlannerSummary, Rate, Report
+from keygrasp.trials.report_spent import spent_of
 
 Json = dict[str, Any]
 
@@ -32,6 +33,7 @@ def report_of(summary: Json, records: Sequence[TrialRecord] = (), *, expected: i
             setting=_setting(config, planners),
             planners=planners,
             provenance=provenance,
+            spent=spent_of(config, records),
             notices=_notices(summary, records, expected),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -114,6 +116,11 @@ def _notices(summary: Json, records: Sequence[TrialRecord], expected: int | None
     done = len({record.scene for record in records})
     if expected is not None and done < expected:
         notices.append(f"The run was stopped after {done} of {expected} scenes; the figures are of these.")
+    scheduler = summary["config"].get("scheduler", "all")
+    if scheduler != "all":
+        notices.append(
+            f"The scheduler '{scheduler}' chose the scenes by earlier outcomes: rates are of these, not of the split."
+        )
     planners = summary["planners"].values()
     skipped = max((int(data.get("scenes_not_built", 0)) for data in planners), default=0)
     if skipped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from keygrasp.trials.config import TrialsConfig
 from keygrasp.trials.journal import Journal
 from keygrasp.trials.pool import Done, run_tasks
 from keygrasp.trials.records import TrialRecord
+from keygrasp.trials.scheduling import SceneSchedule
 from keygrasp.trials.summary import summarise
 
 Json = dict[str, Any]
@@ -119,15 +120,39 @@ def _run(
     on_progress: Callable[[Progress], None] | None,
 ) -> tuple[dict[int, tuple[TrialRecord, ...]], int]:
     """Do what is missing; returns records by scene, and how many scenes were done now."""
-    done = dict(earlier)
-    missing = [index for index in range(len(scenes)) if index not in done]
+    done: dict[int, tuple[TrialRecord, ...]] = {}
+    fresh = 0
+    total = config.expected_scenes()
 
     def report(latest: tuple[TrialRecord, ...]) -> None:
         if on_progress is not None:
-            on_progress(_progress(done, len(scenes), len(earlier), latest))
+            on_progress(_progress({**earlier, **done}, total, len(earlier), latest))
 
     report(())
-    tasks = [{"scene": index, "spec": dataclasses.asdict(scenes[index])} for index in missing]
+    schedule = SceneSchedule(config, scenes) if config.scheduler != "all" else None
+    chosen = schedule.next_round() if schedule is not None else list(range(len(scenes)))
+    while chosen:
+        done.update((index, earlier[index]) for index in chosen if index in earlier)
+        missing = [index for index in chosen if index not in earlier]
+        with closing(_carry_out(config, scenes, missing)) as ends:
+            for index, records in ends:
+                if book is not None:
+                    book.append([record.to_json() for record in records])
+                done[index] = records
+                report(records)
+        fresh += len(missing)
+        if schedule is None:
+            break
+        schedule.learn(done, chosen)
+        chosen = schedule.next_round()
+    return done, fresh
+
+
+def _carry_out(
+    config: TrialsConfig, scenes: tuple[SceneSpec, ...], chosen: list[int]
+) -> Generator[tuple[int, tuple[TrialRecord, ...]], None, None]:
+    """Try all planners on some scenes in worker processes; yields each scene's records as they come."""
+    tasks = [{"scene": index, "spec": dataclasses.asdict(scenes[index])} for index in chosen]
     setup = {
         "planners": [dataclasses.asdict(spec) for spec in config.planners],
         "robot": config.robot,
@@ -136,13 +161,8 @@ def _run(
     }
     with closing(run_tasks(_HANDLER, setup, tasks, workers=config.processes, timeout_s=config.timeout_s)) as ends:
         for end in ends:
-            index = missing[end.index]
-            records = _records_of(config, index, scenes[index], end)
-            if book is not None:
-                book.append([record.to_json() for record in records])
-            done[index] = records
-            report(records)
-    return done, len(missing)
+            index = chosen[end.index]
+            yield index, _records_of(config, index, scenes[index], end)
 
 
 def _records_of(config: TrialsConfig, index: int, spec: SceneSpec, end: Done) -> tuple[TrialRecord, ...]:

@@ -1,0 +1,62 @@
+"""Which scenes a run tries next, where a scheduler decides: objects are the samples, their poses the trials."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from keygrasp.curriculum import Scheduler, make_scheduler
+from keygrasp.curriculum.grasp_features import object_features, standardise
+from keygrasp.objects import Catalog
+from keygrasp.protocol import SceneSpec
+from keygrasp.trials.config import TrialsConfig, judged_planner
+from keygrasp.trials.records import TrialRecord
+
+#: Scenes between two decisions: enough for many workers, few enough to learn from. Part of what results depend on.
+ROUND = 48
+
+
+class SceneSchedule:
+    """The scenes of a run in rounds, each chosen by the outcomes of those before.
+
+    The outcomes are the single shots of the first planner that is not the reference. Given the same outcomes the rounds
+    are the same, so a run that was stopped goes on with the same scenes.
+
+    Args:
+        config: What to do; ``scheduler`` and ``budget`` say how.
+        scenes: All scenes that there are, pose after pose, as ``config.scenes()`` gives them.
+    """
+
+    def __init__(self, config: TrialsConfig, scenes: Sequence[SceneSpec]) -> None:
+        self._config = config
+        self._objects = len(scenes) // config.poses
+        self._next_pose = np.zeros(self._objects, np.int64)
+        self._left = config.budget
+        catalog = Catalog()
+        prepared = [catalog.prepare(s.object_name, s.rule, source=s.source) for s in scenes[: self._objects]]
+        features = standardise([object_features(p.vertices, p.extents, p.volume) for p in prepared])
+        self._scheduler: Scheduler = make_scheduler(config.scheduler, features, seed=config.seed)
+        self._scheduler.allocation = dataclasses.replace(self._scheduler.allocation, least=1, most=config.poses)
+
+    def next_round(self) -> list[int]:
+        """Indices of the next scenes; empty when the budget is spent."""
+        open_objects = np.flatnonzero(self._next_pose < self._config.poses)
+        if not len(open_objects) or self._left <= 0:
+            return []
+        given = self._scheduler.allocate(min(ROUND, self._left), among=open_objects)
+        found = []
+        for i, count in zip(given.ids, given.trials, strict=True):
+            poses = range(self._next_pose[i], min(self._next_pose[i] + count, self._config.poses))
+            found += [int(pose * self._objects + i) for pose in poses]
+            self._next_pose[i] += len(poses)
+        self._left -= len(found)
+        return sorted(found)
+
+    def learn(self, done: dict[int, tuple[TrialRecord, ...]], scenes: Sequence[int]) -> None:
+        """Take the outcomes of a round; a scene that could not be made tells nothing."""
+        judged = judged_planner([spec.name for spec in self._config.planners])
+        records = [r for index in scenes for r in done[index] if r.planner == judged and not r.scene_fault]
+        ids = [record.scene % self._objects for record in records]
+        self._scheduler.update(ids, [int(record.single_shot) for record in records], np.ones(len(records)))
