@@ -17,13 +17,13 @@ from diagnostic_msgs.msg import DiagnosticArray
 from keygrasp_interfaces.msg import PickRecord
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.context import Context
-from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
 
 from keygrasp.errors import InputError, RobotError
 from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.conversions import picture_of
 from keygrasp_ros.diagnostics import RUNNING
+from keygrasp_ros.executor import LeanExecutor
 from keygrasp_ros.joining import join, naming_faults
 from keygrasp_ros.topics import DIAGNOSTICS, LOAD_OBJECT, OBSERVER, PICK, RECORD
 from keygrasp_ros.waiting import wait_for, wait_until
@@ -67,7 +67,7 @@ class PickClient:
         self._pictures: list[Any] = []
         for topic, kept in ((RECORD, self._records), (OBSERVER, self._pictures)):
             self.node.create_subscription(topic.type, topic.name, kept.append, topic.qos, callback_group=group)
-        self._executor = MultiThreadedExecutor(num_threads=2, context=self._context)
+        self._executor = LeanExecutor(2, context=self._context)
         self._executor.add_node(self.node)
         self._thread = threading.Thread(target=self._executor.spin, name="pick-client", daemon=True)
         self._thread.start()

@@ -90,7 +90,7 @@ def depth_of(image: Image) -> np.ndarray:
         )
     order = ">" if image.is_bigendian else "<"
     rows = np.frombuffer(image.data, dtype=kind.newbyteorder(order)).reshape(height, step // kind.itemsize)
-    return depth_in_metres(rows[:, :width].astype(kind), image.encoding)
+    return depth_in_metres(rows[:, :width].astype(kind, copy=False), image.encoding)
 
 
 def intrinsics_of(info: CameraInfo) -> Intrinsics:

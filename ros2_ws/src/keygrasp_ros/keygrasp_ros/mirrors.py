@@ -15,7 +15,8 @@ from keygrasp_ros.topics import Topic
 class Mirror:
     """A publisher whose message is built when somebody listens, at once or as soon as he comes.
 
-    Building and sending markers costs several milliseconds of each plan, which nobody should pay for an empty room.
+    Building and sending markers costs several milliseconds of each plan, which nobody should pay for an empty room; nor
+    should who waits for the plan itself, so that both are done on another thread of the node's executor.
 
     Args:
         node: Node that publishes.
@@ -24,7 +25,7 @@ class Mirror:
     """
 
     def __init__(self, node: Node, topic: Topic, on_listeners: Callable[[], None] = lambda: None) -> None:
-        self._lock = threading.Lock()
+        self._node, self._lock = node, threading.Lock()
         self._waiting: Callable[[], Any] | None = None
         self._on_listeners = on_listeners
         events = PublisherEventCallbacks(matched=self._matched)
@@ -39,7 +40,8 @@ class Mirror:
         """Publish what ``build`` returns, now or when somebody comes; an older one that waits is forgotten."""
         with self._lock:
             self._waiting = build
-        self._send()
+        if self.has_listeners:
+            self._node.executor.create_task(self._send)
 
     def _matched(self, _: object) -> None:
         self._on_listeners()

@@ -9,7 +9,7 @@ from typing import Any
 
 from action_msgs.msg import GoalStatus
 from keygrasp_interfaces.msg import Grasp, GraspPlan, PerceivedScene, Target, TrialOutcome
-from rclpy.callback_groups import CallbackGroup
+from rclpy.callback_groups import CallbackGroup, ReentrantCallbackGroup
 from rclpy.node import Node
 
 from keygrasp.errors import InputError, RobotError
@@ -17,6 +17,7 @@ from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.camera_feed import CameraFeed, Pair
 from keygrasp_ros.conversions import seconds_of
 from keygrasp_ros.lifelines import Lifeline
+from keygrasp_ros.local_services import ServiceCaller
 from keygrasp_ros.topics import EXECUTE, EXTRACT, GENERATE, REFINE, Endpoint
 from keygrasp_ros.waiting import Acquaintance, CancelledError, wait_for, wait_until
 
@@ -45,9 +46,9 @@ class PickSteps:
         #: Whether the refiner is asked.
         self.refines: bool = read("planner") == "refined"
         needed = (EXTRACT, GENERATE, REFINE) if self.refines else (EXTRACT, GENERATE)
-        self._clients = {end.name: node.create_client(end.type, end.name, callback_group=group) for end in needed}
+        self._clients = {end.name: ServiceCaller(node, end, group) for end in needed}
         self._robot = SureActionClient(node, EXECUTE.type, EXECUTE.name, callback_group=group)
-        self._servers: dict[str, Callable[[], bool]] = {n: c.service_is_ready for n, c in self._clients.items()}
+        self._servers: dict[str, Callable[[], bool]] = {n: c.is_ready for n, c in self._clients.items()}
         self._servers[EXECUTE.name] = self._robot.server_is_ready
         self._lifelines = {end.name: Lifeline(node, end) for end in (*needed, EXECUTE)}
         self._known = {name: Acquaintance(functools.partial(self._lives, name)) for name in self._servers}
@@ -158,8 +159,15 @@ class PickSteps:
         try:
             response = wait_for(future, f"no answer from '{endpoint.name}'", left, stopped)
         except (CancelledError, RobotError):
-            client.remove_pending_request(future)
+            client.forget(future)
             raise
         if not response.ok:
             raise InputError(f"{endpoint.name}: {response.message}")
         return response
+
+
+def steps_of(node: Node, planner: str) -> PickSteps:
+    """The steps of a pick for a script's own node, with generous time limits."""
+    settings = {"image_timeout": 5.0, "max_image_age": 0.0, "service_timeout": 30.0, "execution_timeout": 5.0}
+    group = ReentrantCallbackGroup()
+    return PickSteps(node, {**settings, "planner": planner}.__getitem__, CameraFeed(node), group)

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import rclpy
 from keygrasp_interfaces.msg import GraspPlan, PickRecord
-from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 from tf2_msgs.msg import TFMessage
 
 from keygrasp.errors import InputError
 from keygrasp_ros.bag import BagMessage, read_bag
-from keygrasp_ros.camera_feed import CameraFeed
 from keygrasp_ros.graph import PLANNERS, nodes_for
 from keygrasp_ros.isolation import isolated_environment
 from keygrasp_ros.message_types import type_name
-from keygrasp_ros.pick_steps import PickSteps
+from keygrasp_ros.pick_steps import PickSteps, steps_of
+from keygrasp_ros.running import spinning
 from keygrasp_ros.topics import RECORD, TF_STATIC
 
 #: Nodes that don't plan.
 _OTHERS = ("sim_robot", "pick_server")
-_SETTINGS = {"image_timeout": 5.0, "max_image_age": 0.0, "service_timeout": 30.0, "execution_timeout": 5.0}
 
 
 @dataclass(frozen=True)
@@ -80,26 +75,14 @@ def replan(path: Path, params: Path) -> Iterator[Replanned]:
     records, transforms = recorded_picks(path)
     os.environ.update(isolated_environment())
     arguments = ["--ros-args", "--params-file", str(params), "--log-level", "warn"]
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    executor = MultiThreadedExecutor(num_threads=4)
-    nodes: list[Node] = []
-    try:
-        nodes += [spec.create(PLANNERS[0]) for spec in nodes_for(PLANNERS[0]) if spec.name not in _OTHERS]
-        nodes.append(Node("replay"))
-        for node in nodes:
-            executor.add_node(node)
-        threading.Thread(target=executor.spin, name="replay", daemon=True).start()
-        publisher = nodes[-1].create_publisher(TF_STATIC.type, TF_STATIC.name, TF_STATIC.qos)
-        publisher.publish(transforms)
-        settings = {**_SETTINGS, "planner": PLANNERS[0]}
-        steps = PickSteps(nodes[-1], settings.__getitem__, CameraFeed(nodes[-1]), ReentrantCallbackGroup())
+    planning = [
+        functools.partial(spec.create, PLANNERS[0]) for spec in nodes_for(PLANNERS[0]) if spec.name not in _OTHERS
+    ]
+    with spinning([*planning, functools.partial(Node, "replay")], arguments) as (*_, caller):
+        caller.create_publisher(TF_STATIC.type, TF_STATIC.name, TF_STATIC.qos).publish(transforms)
+        steps = steps_of(caller, PLANNERS[0])
         for record in records:
             yield _replan(steps, record)
-    finally:
-        executor.shutdown(timeout_sec=2.0)
-        for node in nodes:
-            node.destroy_node()
-        rclpy.try_shutdown()
 
 
 def _replan(steps: PickSteps, record: PickRecord) -> Replanned:

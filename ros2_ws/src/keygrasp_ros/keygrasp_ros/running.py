@@ -6,23 +6,25 @@ the process with status 0 and without a traceback, after each node's ``close()``
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import rclpy
-from rclpy.exceptions import InvalidHandle
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from keygrasp.errors import KeygraspError
 from keygrasp.trials.worker import limit_threads
+from keygrasp_ros.executor import LeanExecutor
 from keygrasp_ros.joining import join, naming_faults
 from keygrasp_ros.signals import stop_on_signal
+from keygrasp_ros.threads import one_heap
 
 #: Process id of whoever started this node's process and wants it to end when he ends, however he ends.
 PARENT_VARIABLE = "KEYGRASP_PARENT"
@@ -46,12 +48,13 @@ def run_nodes(factories: Sequence[NodeFactory], arguments: Sequence[str] | None 
         Exit status: 0 after a signal, a KeygraspError's own status where a node can't start, 1 where one broke.
     """
     stop = stop_on_signal()
+    one_heap()
     if not _bound_to_parent():
         return 0
     nodes: list[Node] = []
     try:
         join(arguments)
-        executor = MultiThreadedExecutor(num_threads=_THREADS)
+        executor = LeanExecutor(_THREADS)
         for create in factories:
             if stop.is_set():
                 return 0
@@ -85,19 +88,43 @@ def node_main(factory: NodeFactory) -> int:
     return run_nodes([factory])
 
 
+@contextlib.contextmanager
+def spinning(factories: Sequence[NodeFactory], arguments: Sequence[str] = ()) -> Iterator[list[Node]]:
+    """Nodes that run beside a script, as long as the context lasts; signals stay the script's own business.
+
+    Args:
+        factories: Each returns a node.
+        arguments: Command line with ``--ros-args`` for all of them.
+    """
+    join(arguments)
+    executor, nodes = LeanExecutor(_THREADS), list[Node]()
+    try:
+        for create in factories:
+            nodes.append(create())
+            executor.add_node(nodes[-1])
+        spinner = _Spinner(executor, threading.Event())
+        try:
+            yield nodes
+        finally:
+            spinner.end(nodes)
+    finally:
+        for node in nodes:
+            node.destroy_node()
+        rclpy.try_shutdown()
+
+
 class _Spinner:
     """Spins an executor on a thread of its own."""
 
-    def __init__(self, executor: MultiThreadedExecutor, stop: threading.Event) -> None:
-        self._executor, self._stop, self._ending = executor, stop, False
+    def __init__(self, executor: LeanExecutor, stop: threading.Event) -> None:
+        self._executor, self._stop = executor, stop
         self.faults: list[BaseException] = []
         self._thread = threading.Thread(target=self._spin, name="executor", daemon=True)
         self._thread.start()
 
     def _spin(self) -> None:
         try:
-            while not self._stop.is_set() and not self._spun_to_the_end():
-                pass
+            self._executor.spin()
         except ExternalShutdownException:
             pass
         except BaseException as error:  # a fault in a callback: reported on the main thread
@@ -105,35 +132,20 @@ class _Spinner:
         finally:
             self._stop.set()
 
-    def _spun_to_the_end(self) -> bool:
-        """Spin; false where it has to go on, for a subscription was closed just as the executor took it up.
-
-        rclpy catches that in most places, but not in all.
-        """
-        try:
-            self._executor.spin()
-        except InvalidHandle:
-            return False
-        except AttributeError:  # rclpy's shutdown takes the guard conditions away while the executor gathers them
-            if not self._ending:
-                raise
-        return True
-
-    def end(self) -> None:
-        """Let running callbacks end; afterwards nothing uses the nodes any more."""
-        self._ending = True
+    def end(self, nodes: Sequence[Node]) -> None:
+        """Close the nodes and let running callbacks end; afterwards nothing uses the nodes any more."""
+        for node in nodes:
+            getattr(node, "close", lambda: None)()
         self._executor.shutdown(timeout_sec=_END_SECONDS)
         self._thread.join(_END_SECONDS)
 
 
-def _run(executor: MultiThreadedExecutor, nodes: Sequence[Node], stop: threading.Event) -> int:
+def _run(executor: LeanExecutor, nodes: Sequence[Node], stop: threading.Event) -> int:
     spinner = _Spinner(executor, stop)
     # A timeout keeps the main thread responsive to signals on every platform.
     while not stop.wait(0.5):
         pass
-    for node in nodes:
-        getattr(node, "close", lambda: None)()
-    spinner.end()
+    spinner.end(nodes)
     if spinner.faults:
         fault = spinner.faults[0]
         print(f"keygrasp: a node broke: {type(fault).__name__}: {fault}", file=sys.stderr)

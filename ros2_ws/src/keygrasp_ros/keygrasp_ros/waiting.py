@@ -34,6 +34,7 @@ def wait_for(future: Future, what: str, seconds: float, cancelled: Callable[[], 
     """
     done = threading.Event()
     future.add_done_callback(lambda _: done.set())
+    done.wait(_POLL_SECONDS)  # before the first of the questions below, which cost an answer that is quick
     wait_until(done.is_set, what, seconds, cancelled, pause=done.wait)
     return future.result()
 

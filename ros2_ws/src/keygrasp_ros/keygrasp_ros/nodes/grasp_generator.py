@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from keygrasp_interfaces.msg import Target
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 
 from keygrasp.grasps import GeneratorConfig, GraspGenerator
@@ -14,6 +13,7 @@ from keygrasp.scene import GraspPlan, GripperSpec
 from keygrasp_ros.conversions import plan_message
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
+from keygrasp_ros.local_services import serve
 from keygrasp_ros.markers import candidate_markers, poses
 from keygrasp_ros.mirrors import Mirror
 from keygrasp_ros.parameters import GRIPPER, fill, from_dataclass, reader
@@ -38,7 +38,7 @@ class GraspGeneratorNode(Node):
             Mirror(self, topic) for topic in (GRASPS, GRASP_POSES, GRASP_MARKERS)
         )
         self._lifeline = offer(self, GENERATE)
-        self.create_service(GENERATE.type, GENERATE.name, self._answer, callback_group=ReentrantCallbackGroup())
+        serve(self, GENERATE, self._answer)
 
     def _answer(self, request: GENERATE.type.Request, response: GENERATE.type.Response) -> GENERATE.type.Response:
         with answering(response, self._monitor):

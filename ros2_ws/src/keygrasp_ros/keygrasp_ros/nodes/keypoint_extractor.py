@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
@@ -13,6 +12,7 @@ from keygrasp.errors import KeygraspError
 from keygrasp_ros.camera_feed import CameraFeed
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
+from keygrasp_ros.local_services import serve
 from keygrasp_ros.markers import keypoint_markers
 from keygrasp_ros.mirrors import Mirror
 from keygrasp_ros.parameters import Parameter, reader
@@ -41,7 +41,7 @@ class KeypointExtractor(Node):
         self._mirrors: list[Mirror] = []
         self._mirrors += [Mirror(self, topic, self._follow_listeners) for topic in (SCENE, KEYPOINT_MARKERS)]
         self._lifeline = offer(self, EXTRACT)
-        self.create_service(EXTRACT.type, EXTRACT.name, self._answer, callback_group=ReentrantCallbackGroup())
+        serve(self, EXTRACT, self._answer)
 
     def _answer(self, request: EXTRACT.type.Request, response: EXTRACT.type.Response) -> EXTRACT.type.Response:
         with answering(response, self._monitor):

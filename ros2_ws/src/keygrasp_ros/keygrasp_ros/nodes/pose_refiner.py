@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 
 from keygrasp.errors import InputError, KeygraspError
@@ -17,6 +16,7 @@ from keygrasp.scene import GripperSpec
 from keygrasp_ros.conversions import plan_message, plan_of
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
+from keygrasp_ros.local_services import serve
 from keygrasp_ros.markers import path_markers, poses
 from keygrasp_ros.mirrors import Mirror
 from keygrasp_ros.parameters import GRIPPER, SEED, Parameter, fill, from_dataclass, reader
@@ -49,7 +49,7 @@ class PoseRefiner(Node):
             Mirror(self, topic) for topic in (REFINED, REFINED_POSES, REFINED_MARKERS)
         )
         self._lifeline = offer(self, REFINE)
-        self.create_service(REFINE.type, REFINE.name, self._answer, callback_group=ReentrantCallbackGroup())
+        serve(self, REFINE, self._answer)
 
     def _load(self, weights: str, config: RefinerConfig) -> Refiner | None:
         single_thread()
