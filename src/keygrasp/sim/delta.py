@@ -85,16 +85,9 @@ class DeltaTwin(StagedRobot):
                 f"{self.model.payload:g} kg",
                 "Choose a larger model; the trials' own is an X1 with every length doubled",
             )
-        self.table = self.model.floor - self.tool_config.length + _FLOOR_ROOM if table is None else table
+        self.table = self._lowest_table(self.model) if table is None else table
         self.flaws = Flaws()
-        self.reach = GraspReach(
-            self.model,
-            self.tool_config,
-            make_pose((0.0, 0.0, self.table)),
-            self.profile.lift_height,
-            self.profile.shake_translation * self.profile.shake,
-            self.profile.shake_rotation * self.profile.shake,
-        )
+        self.reach = self._reach_of(self.model, self.table)
         self._description = _described(self.model, self.tool_config, self.gripper, detailed)
         base = (0.0, 0.0, -self.table)
         self.body = world.add_robot(robot_file("delta.urdf", self._description.urdf.encode()), self.park, base)
@@ -133,6 +126,10 @@ class DeltaTwin(StagedRobot):
         """Open and go out of the camera's view at once."""
         middle = np.array([0.0, 0.0, (self.model.home_z + self.model.floor) / 2])
         self._jump(make_pose((0.0, 0.0, _PARKED)), middle, 0.0, self.gripper.max_opening)
+
+    def reach_with(self, model: DeltaModel) -> GraspReach:
+        """What another model with the same tool could reach over a table that is as low as its fingertips go."""
+        return self._reach_of(model, self._lowest_table(model))
 
     # What the stages need of a robot
 
@@ -177,6 +174,14 @@ class DeltaTwin(StagedRobot):
         return np.array([*(pose[:3, 3] + ends[0] - ends[1]), yaw + sent[3] - driven[3]])
 
     # Internals
+
+    def _lowest_table(self, model: DeltaModel) -> float:
+        return model.floor - self.tool_config.length + _FLOOR_ROOM
+
+    def _reach_of(self, model: DeltaModel, table: float) -> GraspReach:
+        profile = self.profile
+        aside, turn = (profile.shake_translation, profile.shake_rotation) if profile.shake else (0.0, 0.0)
+        return GraspReach(model, self.tool_config, make_pose((0.0, 0.0, table)), profile.lift_height, aside, turn)
 
     def _check_speed(self, points: Array) -> None:
         """Refuse points (n, 3) that follow each other faster than the platform may move."""

@@ -16,8 +16,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _COSTS = ("scene", "planning", "physics", "rollouts", "credit assignment", "reward")
 
 
-def render(report: Report) -> str:
-    """The page as text; every name from outside is escaped."""
+def template(name: str) -> Any:
+    """A template of this package with the filters of all pages; it escapes every name from outside."""
     jinja2 = require("jinja2", "grasp")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -29,18 +29,20 @@ def render(report: Report) -> str:
     environment.filters.update(
         percent=percent, interval=interval, points=points, words=words, seconds=seconds, data_url=_data_url
     )
-    template = environment.get_template("report.html.j2")
+    environment.globals.update(rate_bar=rate_bar, stacked_bar=stacked_bar, stylesheet=_stylesheet())
+    return environment.get_template(name)
+
+
+def render(report: Report) -> str:
+    """The page as text."""
     columns = [c for c in RATE_COLUMNS if any(_measured(planner, c[0]) for planner in report.planners)]
-    text: str = template.render(
+    text: str = template("report.html.j2").render(
         report=report,
         columns=columns,
         costs=_cost_names(report),
-        rate_bar=rate_bar,
-        stacked_bar=stacked_bar,
         compared=any(planner.against and planner.name != "reference" for planner in report.planners),
         galleries=_galleries(report),
         worst=_most_failures(report),
-        stylesheet=_stylesheet(),
     )
     return text
 

@@ -22,10 +22,13 @@ _FEW_OBJECTS = 10
 
 
 def rate(records: Iterable[TrialRecord], succeeded: Callable[[TrialRecord], bool], seed: int = 0) -> Json:
-    """``successes``, ``trials``, ``rate`` (``None`` without trials) and the 95% ``interval``."""
+    """The rate of records that ``succeeded``; see :func:`rate_of`."""
     chosen = list(records)
-    values = [succeeded(record) for record in chosen]
-    objects = [record.object_name for record in chosen]
+    return rate_of([succeeded(record) for record in chosen], [record.object_name for record in chosen], seed)
+
+
+def rate_of(values: Sequence[bool], objects: Sequence[str], seed: int = 0) -> Json:
+    """``successes``, ``trials``, ``rate`` (``None`` without trials) and the 95% ``interval`` over objects."""
     successes, trials = sum(values), len(values)
     alike = successes in (0, trials)  # every resample would then be the same
     if alike or len(set(objects)) < _FEW_OBJECTS:
