@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from keygrasp_ros import rerun_scene, topics
+from node_nursery import Forked, run_node
 from rviz_contract import complaints, subscriptions
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -18,18 +19,22 @@ def view():
 
 
 @pytest.fixture(scope="module")
-def picked(refined_graph):
-    """The graph after a pick, so that each result has been published."""
+def picked(refined_graph, tmp_path_factory):
+    """The graph with the optional node after a pick, so that each result has been published."""
+    reward = Forked(run_node("shaped_reward"), refined_graph.environment, tmp_path_factory.mktemp("reward") / "log")
     refined_graph.load_object("013", seed=1)
     answer = refined_graph.pick()
     assert answer.result.plan.planner == "refined"
-    return refined_graph
+    yield refined_graph
+    reward.kill()
+    reward.wait()
 
 
 def test_each_display_shows_something_on_the_running_graph(picked, view):
     assert complaints(view, picked.node) == []
-    names = {display["Name"] for display in view["Visualization Manager"]["Displays"]}
-    assert {"Camera", "Cloud", "Keypoints", "Candidates", "Refinement", "Robot", "Outcome"} <= names
+    shown = {display["Name"]: display["Enabled"] for display in view["Visualization Manager"]["Displays"]}
+    assert {"Camera", "Cloud", "Keypoints", "Candidates", "Refinement", "Robot", "Outcome"} <= set(shown)
+    assert shown["Shaped reward"] is False  # its node is optional, and the simulator's symbols cost time
 
 
 def change_topic(view, name, key, value):
@@ -40,7 +45,9 @@ def change_topic(view, name, key, value):
     return view
 
 
-@pytest.mark.parametrize("name", ["Camera", "Observer", "Keypoints", "Candidates", "Refinement", "Outcome", "Robot"])
+@pytest.mark.parametrize(
+    "name", ["Camera", "Observer", "Keypoints", "Candidates", "Refinement", "Outcome", "Robot", "Shaped reward"]
+)
 def test_a_renamed_topic_is_noticed(picked, view, name):
     renamed = change_topic(view, name, "Value", "somewhere/else")
     assert complaints(renamed, picked.node) == [f"{name}: nobody publishes somewhere/else"]

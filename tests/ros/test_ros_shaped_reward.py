@@ -1,17 +1,17 @@
 """The shaped reward's node: conversions, and states and tasks in, rewards with reasons out, over real DDS."""
 
 import math
-import sys
 
 import pytest
 from builtin_interfaces.msg import Time
 from keygrasp_interfaces.msg import ShapedReward, SymbolicState, Task
 from keygrasp_ros.client import PickClient
-from keygrasp_ros.graph import NODES, nodes_for
+from keygrasp_ros.graph import OPTIONAL, PLANNERS, nodes_for
 from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.symbol_conversions import symbols_message, symbols_of, task_message, task_of
 from keygrasp_ros.topics import SHAPED_REWARD, SYMBOLS, TASK
 from keygrasp_ros.waiting import wait_until
+from node_nursery import run_node
 from std_msgs.msg import Header
 
 from keygrasp.errors import InputError
@@ -20,7 +20,6 @@ from keygrasp.scene import Task as LibraryTask
 from keygrasp.shaping import RulePotential
 
 pytestmark = pytest.mark.ros
-NODE = [sys.executable, "-m", "keygrasp_ros.executables", "shaped_reward", "--ros-args", "-p", "gamma:=0.9"]
 FAR = State(
     object_x=0.0, object_y=0.0, object_z=0.03, object_yaw=1.5, object_length=0.1, object_width=0.04,
     object_height=0.06, object_shape="flat", object_colour="blue", gripper_x=0.2, gripper_y=0.0, gripper_z=0.1,
@@ -51,15 +50,18 @@ def test_bad_messages_are_named():
         task_of(Task(kind="place"))
 
 
-def test_the_node_is_in_the_list_but_starts_only_by_itself():
-    assert "shaped_reward" in {spec.name for spec in NODES}
-    assert "shaped_reward" not in {spec.name for spec in nodes_for("refined")}
+def test_the_node_is_in_a_graph_only_where_it_is_asked_for():
+    assert OPTIONAL == ("shaped_reward",)
+    for planner in PLANNERS:
+        usual = nodes_for(planner)
+        assert "shaped_reward" not in {spec.name for spec in usual}
+        assert [spec.name for spec in nodes_for(planner, extra=OPTIONAL)] == [s.name for s in usual] + ["shaped_reward"]
 
 
 @pytest.mark.slow
-def test_rewards_follow_states_and_a_changed_task(run, monkeypatch):
+def test_rewards_follow_states_and_a_changed_task(fork, monkeypatch):
     monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
-    run(NODE)
+    fork(run_node("shaped_reward", "-p", "gamma:=0.9"))
     with PickClient() as client:
         got: list[ShapedReward] = []
         client.node.create_subscription(SHAPED_REWARD.type, SHAPED_REWARD.name, got.append, SHAPED_REWARD.qos)
