@@ -66,7 +66,7 @@ def main() -> None:
     arguments = parser.parse_args()
     limit_threads()
     load_before = os.getloadavg()[0]
-    figures = {robot: measure(robot, arguments.objects, arguments.seed) for robot in ("gripper", "ur5")}
+    figures = {robot: measure(robot, arguments.objects, arguments.seed) for robot in ("gripper", "ur5", "delta")}
     print(
         f"{'robot':8} {'trials/s core':>14} {'wall':>7}   " + "  ".join(f"{part:>8}" for part in _PARTS) + "  (core ms)"
     )

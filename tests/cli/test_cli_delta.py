@@ -1,5 +1,6 @@
 """``keygrasp delta`` as people call it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -101,3 +102,46 @@ def test_emulating_in_a_process_of_its_own_and_calibrating_with_it(tmp_path):
     finally:
         emulator.kill()
         emulator.wait()
+
+
+def tries_file(path, **changes):
+    good = {"grasp": [0.02, -0.01, 0.012, 0.3, 0.038], "outcome": "success"}
+    tries = [good, {**good, "block_at": [0.02, 0.04, 0.3]}, {**good, "grasp": [0.15, -0.1, 0.012, 0.0, 0.038]}]
+    path.write_text(yaml.safe_dump({"block": [0.03, 0.05, 0.04], "mass": 0.03, "tries": tries, **changes}))
+    return str(path)
+
+
+def test_comparing_with_the_twin_makes_each_grasp_again_with_an_x1(tmp_path, capsys):
+    assert main(["delta", "compare", tries_file(tmp_path / "tries.yaml"), "--json", "both.json"]) == 0
+    found = json.loads((tmp_path / "both.json").read_text())
+    assert [row["twin"] for row in found["tries"]] == ["success", "empty", "unreachable"]
+    assert found["same"] == 1
+    text = capsys.readouterr().out
+    assert "same verdict in 1 of 3" in text
+    assert "try 3: the Delta can't bring its fingertips" in text
+
+
+def test_comparing_where_the_table_was_calibrated_gives_the_same_verdicts(tmp_path):
+    turned, shift = 0.5, np.array([0.01, -0.02, -0.455])
+    rotation = np.array([[np.cos(turned), -np.sin(turned), 0], [np.sin(turned), np.cos(turned), 0], [0, 0, 1]])
+    robot = [(rotation @ point + shift).tolist() for point in np.array(POINTS)]
+    assert main(["delta", "calibrate", points_file(tmp_path / "points.yaml", robot), "--out", "table.yaml"]) == 0
+    (tmp_path / "delta.yaml").write_text("calibration: table.yaml\n")
+    tries = tries_file(tmp_path / "tries.yaml")
+    assert main(["delta", "compare", tries, "--config", "delta.yaml", "--json", "both.json"]) == 0
+    found = json.loads((tmp_path / "both.json").read_text())
+    assert [row["twin"] for row in found["tries"]] == ["success", "empty", "unreachable"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "needle"),
+    [
+        ({"block": [30, 50, 40]}, "Give metres"),
+        ({"mass": 30}, "Give kilograms"),
+        ({"tries": []}, "tries: 0"),
+        ({"tries": [{"grasp": [0, 0, 0, 0, 0.03], "outcome": "fine"}]}, "outcome"),
+    ],
+)
+def test_tries_that_make_no_sense_are_refused(tmp_path, changes, needle, capsys):
+    assert main(["delta", "compare", tries_file(tmp_path / "tries.yaml", **changes)]) == 2
+    assert needle in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``keygrasp delta``: an emulated Delta X on a serial port, and the calibration of a real one."""
+"""``keygrasp delta``: an emulated Delta X on a serial port; calibrating a real one, and comparing it with its twin."""
 
 from __future__ import annotations
 
@@ -68,6 +68,18 @@ class Calibrate:
 
 
 @dataclass(frozen=True)
+class Compare:
+    """Make the grasps of a real robot again with its twin in simulation, and say where the two differ."""
+
+    tries: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TRIES")]
+    """YAML file: block (sides in metres), mass, and tries with grasp, outcome and perhaps block_at."""
+    config: console.OptionalPath = None
+    """The robot's YAML file; an X1 with its usual tool where left out."""
+    json: console.OptionalPath = None
+    """Also write both outcomes of each grasp to this file."""
+
+
+@dataclass(frozen=True)
 class KnownPoint:
     """A point of a file: metres in the frame, and of the fingertips in the robot's."""
 
@@ -85,7 +97,9 @@ class PointsFile:
 
 def run(argv: list[str]) -> int:
     """Run the command; returns the exit status."""
-    options = console.parse(Emulate | Calibrate, argv, command="delta")  # type: ignore[arg-type]
+    options = console.parse(Emulate | Calibrate | Compare, argv, command="delta")  # type: ignore[arg-type]
+    if isinstance(options, Compare):
+        return _compare(options)
     return _emulate(options) if isinstance(options, Emulate) else _calibrate(options)
 
 
@@ -147,3 +161,31 @@ def _touch(path: Path, points: Points) -> Points:
     notes = console.progress_output()
     with running(DeltaX(config)) as driver:
         return touch_points(driver, points, sys.stdin, lambda text: notes.print(text, markup=False, soft_wrap=True))
+
+
+def _compare(options: Compare) -> int:
+    console.load_physics()
+    from keygrasp.files import ensure_writable, write_json
+    from keygrasp.provenance import provenance
+    from keygrasp.robots.delta_x import DeltaConfig, load_delta_config
+    from keygrasp.sim.delta_tries import TriesFile, repeat
+
+    tries = load_config(options.tries, TriesFile)
+    config = DeltaConfig() if options.config is None else load_delta_config(options.config)
+    if options.json is not None:
+        ensure_writable(options.json)
+    grid = console.table("try", "robot", "twin")
+    rows = []
+    for number, (one, twin) in enumerate(zip(tries.tries, repeat(tries, config), strict=True), start=1):
+        rows.append({"robot": one.outcome, "twin": str(twin.outcome), "message": twin.message})
+        grid.add_row(str(number), one.outcome, str(twin.outcome))
+    out = console.output()
+    out.print(grid)
+    for number, row in enumerate(rows, start=1):
+        if row["twin"] != "success":
+            out.print(f"try {number}: {row['message']}", markup=False, soft_wrap=True)
+    same = sum((row["robot"] == "success") == (row["twin"] == "success") for row in rows)
+    out.print(f"same verdict in {same} of {len(rows)}")
+    if options.json is not None:
+        write_json(options.json, {"same": same, "tries": rows, "provenance": provenance()})
+    return 0

@@ -47,7 +47,7 @@ COMMANDS = {
     "objects": Command("keygrasp.cli.objects:run", "list, show and check objects and databases"),
     "collect": Command("keygrasp.cli.collect:run", "collect physics outcomes to train on"),
     "train": Command("keygrasp.cli.train:run", "train the refiner"),
-    "delta": Command("keygrasp.cli.delta:run", "emulate a Delta X on a serial port, calibrate a real one"),
+    "delta": Command("keygrasp.cli.delta:run", "emulate a Delta X on a serial port, calibrate and compare a real one"),
     "shaping": Command("keygrasp.cli.shaping:run", "certify shaped rewards, and compare potentials"),
     "curriculum": Command("keygrasp.cli.curriculum:run", "simulate difficulty estimates, measure their cost"),
     "calibrate": Command("keygrasp.cli.calibrate:run", "make the refiner's success probability honest"),

@@ -18,7 +18,7 @@ from keygrasp.robots.delta_x.reach import GraspReach, half_turns
 from keygrasp.robots.delta_x.workspace import violations
 from keygrasp.robots.motion import MotionProfile
 from keygrasp.scene import GripperSpec
-from keygrasp.sim.delta_description import TOOL_MASS, TwinDescription, describe_twin, kg1_tool
+from keygrasp.sim.delta_description import PALM_MASS, TwinDescription, describe_twin, kg1_tool, tool_mass
 from keygrasp.sim.delta_flaws import Flaws, Transmission
 from keygrasp.sim.fingers import Fingers, joint_indices
 from keygrasp.sim.loops import Loops
@@ -55,6 +55,7 @@ class DeltaTwin(StagedRobot):
         tool: Length and turn of its tool; :func:`~keygrasp.sim.delta_description.kg1_tool` where left out.
         table: z of the table's surface in the robot's frame; a few millimetres above the fingertips' lowest where
             left out.
+        palm_mass: Kilograms of the tool without its neck and fingers.
         detailed: All six rods, and the robot's look, instead of one rod a leg: takes twice as long.
 
     Raises:
@@ -72,6 +73,7 @@ class DeltaTwin(StagedRobot):
         model: DeltaModel | None = None,
         tool: ToolConfig | None = None,
         table: float | None = None,
+        palm_mass: float = PALM_MASS,
         detailed: bool = False,
     ) -> None:
         self.world = world
@@ -79,16 +81,16 @@ class DeltaTwin(StagedRobot):
         self.profile = profile or MotionProfile()
         self.model = model or _trial_model()
         self.tool_config = tool or kg1_tool(self.gripper)
-        if self.model.payload <= TOOL_MASS:
+        if self.model.payload <= tool_mass(palm_mass):
             raise RobotError(
-                f"KG-1's gripper of {TOOL_MASS:g} kg is too heavy for {self.model.name}, which carries "
+                f"a tool of {tool_mass(palm_mass):g} kg is too heavy for {self.model.name}, which carries "
                 f"{self.model.payload:g} kg",
-                "Choose a larger model; the trials' own is an X1 with every length doubled",
+                "Choose a larger model (KG-1's trials have one twice as large) or a lighter palm",
             )
         self.table = self._lowest_table(self.model) if table is None else table
         self.flaws = Flaws()
         self.reach = self._reach_of(self.model, self.table)
-        self._description = _described(self.model, self.tool_config, self.gripper, detailed)
+        self._description = _described(self.model, self.tool_config, self.gripper, palm_mass, detailed)
         base = (0.0, 0.0, -self.table)
         self.body = world.add_robot(robot_file("delta.urdf", self._description.urdf.encode()), self.park, base)
         self._index = joint_indices(world, self.body)
@@ -241,9 +243,11 @@ def _trial_model() -> DeltaModel:
 
 
 @lru_cache(maxsize=4)
-def _described(model: DeltaModel, tool: ToolConfig, spec: GripperSpec, detailed: bool) -> TwinDescription:
+def _described(
+    model: DeltaModel, tool: ToolConfig, spec: GripperSpec, palm_mass: float, detailed: bool
+) -> TwinDescription:
     """Trials make many twins of one description."""
-    return describe_twin(model, tool, spec, detailed=detailed)
+    return describe_twin(model, tool, spec, palm_mass=palm_mass, detailed=detailed)
 
 
 def _torque(model: DeltaModel) -> float:

@@ -35,16 +35,17 @@ from keygrasp.sim.robot_files import robot_file
 #: Joints along which the light tree's platform slides.
 SLIDES = ("slide_x", "slide_y", "slide_z")
 _AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-#: Kilograms of the tool without its fingers.
-_PALM_MASS, _NECK_MASS = 0.5, 0.1
+#: Kilograms of KG-1's palm, and of the neck that carries it.
+PALM_MASS = 0.5
+_NECK_MASS = 0.1
 _NECK_SIDE = 0.03
 #: Kilograms of what carries the light tree's platform along x and y: next to nothing.
 _CARRIAGE_MASS = 0.01
 #: A lower limit above the upper one means none to the engine; the twin checks limits before it moves.
 _FREE = (1.0, -1.0)
 _LIGHT, _ORANGE, _BLACK = "0.80 0.82 0.84 1", "0.93 0.45 0.13 1", "0.08 0.08 0.09 1"
-#: Kilograms of the tool.
-TOOL_MASS = _PALM_MASS + _NECK_MASS + 2 * FINGER_MASS
+#: Metres of a neck that is worth a part of its own.
+_SHORTEST_NECK = 0.002
 
 
 def kg1_tool(spec: GripperSpec, length: float = 0.17) -> ToolConfig:
@@ -86,26 +87,34 @@ class TwinDescription:
         return {**found, **dict(zip(SLIDES, platform.tolist(), strict=True))} if self.light else found
 
 
-def describe_twin(model: DeltaModel, tool: ToolConfig, spec: GripperSpec, *, detailed: bool) -> TwinDescription:
+def tool_mass(palm_mass: float) -> float:
+    """Kilograms of neck, palm and fingers."""
+    return _NECK_MASS + palm_mass + 2 * FINGER_MASS
+
+
+def describe_twin(
+    model: DeltaModel, tool: ToolConfig, spec: GripperSpec, *, palm_mass: float, detailed: bool
+) -> TwinDescription:
     """Describe a twin.
 
     Args:
         model: The robot.
         tool: Length and turn of what it carries.
         spec: The gripper.
+        palm_mass: Kilograms of the palm.
         detailed: All six rods, and the robot's look.
 
     Raises:
         InputError: If the tool is too short for the gripper.
     """
-    if tool.length <= spec.pad_height + PALM_HEIGHT:
+    if tool.length < spec.pad_height + PALM_HEIGHT - 1e-9:
         raise InputError(
             f"a tool of {tool.length * 1e3:.0f} mm is too short for a gripper of "
             f"{(spec.pad_height + PALM_HEIGHT) * 1e3:.0f} mm",
             "Give the length from the platform down to the fingertips",
         )
     robot = describe(model, tool)
-    hand = f"{_neck(tool, spec)}\n{gripper_links(spec, palm_mass=_PALM_MASS)}\n{_turn(tool)}"
+    hand = f"{_neck(tool, spec)}\n{gripper_links(spec, palm_mass=palm_mass)}\n{_turn(tool)}"
     if detailed:
         return TwinDescription(
             _detailed_tree(robot).replace("</robot>", f"{hand}</robot>"), robot.closures, robot, False
@@ -176,6 +185,8 @@ def _light_tree(description: DeltaDescription) -> str:
 def _neck(tool: ToolConfig, spec: GripperSpec) -> str:
     """What carries the palm; it is round in effect, so it stays with the platform while the palm turns."""
     length = tool.length - spec.pad_height - PALM_HEIGHT
+    if length < _SHORTEST_NECK:
+        return ""
     shape = box_link("neck", _NECK_MASS, (_NECK_SIDE, _NECK_SIDE, length), (0, 0, -length / 2), _LIGHT)
     return shape + _joint("neck_joint", "fixed", PLATFORM, "neck")
 
