@@ -6,6 +6,7 @@ from that it is what ``python -m keygrasp_ros.executables NODE`` does; other tes
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import multiprocessing
 import os
@@ -18,6 +19,8 @@ from keygrasp_ros.executables import run_executable
 from keygrasp_ros.graph import NODES
 from keygrasp_ros.processes import NodeProcesses
 from keygrasp_ros.running import PARENT_VARIABLE
+
+_PR_SET_PDEATHSIG = 1
 
 
 @functools.cache
@@ -100,6 +103,7 @@ def _run_up(arguments):
 
 
 def _live(function, environment, log):
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody outlives tests that were killed
     os.setsid()
     os.environ.clear()
     os.environ.update(environment, **{PARENT_VARIABLE: str(os.getppid())})

@@ -12,6 +12,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from keygrasp_ros.namesakes import TEXT, Namesakes
 from keygrasp_ros.ticking import EachSecond
 from keygrasp_ros.topics import DIAGNOSTICS
 
@@ -43,7 +44,7 @@ class Monitor:
         broken: Callable[[], str] = str,
     ) -> None:
         self._node, self._missing, self._ready = node, missing, ready
-        self._details, self._broken = details, broken
+        self._details, self._broken, self._namesakes = details, broken, Namesakes(node)
         self._seconds_missing = 1  # like after a fault: the first complete second is worth a word
         self._lock = threading.Lock()
         self._milliseconds: deque[float] = deque(maxlen=_WINDOW)
@@ -82,10 +83,13 @@ class Monitor:
             missing = ("'/clock'", *missing)
         if missing:
             status.level, status.message = DiagnosticStatus.WARN, f"waits for {', '.join(missing)}"
+        namesake = self._namesakes.stay()
+        if namesake:
+            status.level, status.message = DiagnosticStatus.WARN, TEXT
         broken = self._broken()
         if broken:
             status.level, status.message = DiagnosticStatus.ERROR, broken
-        self._tell(status.message, bool(missing or broken))
+        self._tell(status.message, bool(missing or namesake or broken))
         values |= self._details()
         status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         message = DiagnosticArray(status=[status])
