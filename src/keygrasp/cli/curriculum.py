@@ -71,6 +71,8 @@ class Scale:
     """Updates of 256 tried samples at each size."""
     seed: int = 0
     """Seed of the synthetic samples."""
+    graphs: console.OptionalPath = None
+    """Folder that keeps the graphs, so that a second run needs only the time that it measures."""
     json: console.OptionalPath = None
     """Also write the figures to this file."""
 
@@ -238,7 +240,7 @@ def _scale(options: Scale) -> int:
     with steps.StepBar("sizes") as bar:
         for number, samples in enumerate(options.samples):
             bar.update(number, len(options.samples), {})
-            rows.append(measure(samples, updates=options.updates, seed=options.seed))
+            rows.append(measure(samples, updates=options.updates, seed=options.seed, graphs=options.graphs))
     table = console.table("samples", "update ms", "sweep s", "allocate s", "graph s", "kept MiB", "peak MiB")
     for cost in rows:
         table.add_row(

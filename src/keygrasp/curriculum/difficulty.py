@@ -125,6 +125,16 @@ class GraphDifficulty:
         labels, self._centres = cluster(self.graph, min(c.states, len(self.graph)), c.start, c.seed)
         self._build(labels)
 
+    @classmethod
+    def restored(
+        cls, state: Mapping[str, NDArray[np.generic]], config: DifficultyConfig | None = None
+    ) -> GraphDifficulty:
+        """An estimator from what :meth:`state_dict` gave; nothing is searched or clustered."""
+        estimator = cls.__new__(cls)
+        estimator.config = config or DifficultyConfig()
+        estimator.load_state_dict(state)
+        return estimator
+
     def _build(self, labels: NDArray[np.int16]) -> None:
         c = self.config
         self.field = PottsField(self.graph, labels, len(self._centres), kept=c.kept, coupling=c.coupling, doubt=c.doubt)

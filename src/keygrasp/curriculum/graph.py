@@ -92,12 +92,11 @@ class SampleGraph:
                 near[i, last], like[i, last] = old + new[j], value
         return near, like
 
-    def around(self, places: Places, *, hops: int = 1) -> Places:
-        """Sorted numbers of ``places`` and of all samples within ``hops`` edges."""
-        found = np.unique(places)
-        for _ in range(hops):
-            found = np.unique(np.concatenate([found, self.weights.indices[edges_of(self.weights, found)[1]]]))
-        return found
+    def around(self, places: Places) -> Places:
+        """Sorted numbers of ``places`` and of their neighbours."""
+        found = marked(len(self), self.weights[places].indices)
+        found[places] = True
+        return np.flatnonzero(found)
 
     def colours(self) -> list[Places]:
         """The samples in groups without an edge inside: a group may be updated at once as if one after another."""
@@ -117,12 +116,11 @@ class SampleGraph:
         return groups
 
 
-def edges_of(weights: sparse.csr_array, places: Places) -> tuple[Places, Places]:
-    """Positions of the entries of rows ``places`` in a CSR matrix: which of ``places`` each belongs to, and where."""
-    start, count = weights.indptr[places], np.diff(weights.indptr)[places]
-    owner = np.repeat(np.arange(len(places)), count)
-    before = np.cumsum(count) - count
-    return owner, np.arange(len(owner)) + np.repeat(start - before, count)
+def marked(size: int, places: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """(size,) true at ``places``: for many places that repeat quicker than sorting them."""
+    flags = np.zeros(size, dtype=bool)
+    flags[places] = True
+    return flags
 
 
 def _padded(index: Indices, cosine: Floats, width: int) -> tuple[Indices, Floats]:

@@ -16,11 +16,12 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import betaln, digamma
 
 from keygrasp.curriculum.clustering import Labels
 from keygrasp.curriculum.evidence import Array, State, shifted
-from keygrasp.curriculum.graph import Places, SampleGraph, edges_of
+from keygrasp.curriculum.graph import Places, SampleGraph, marked
 from keygrasp.curriculum.neighbours import Floats
 
 #: Samples that are updated at a time, which bounds the memory of a sweep.
@@ -114,10 +115,10 @@ class PottsField:
 
     def count(self, rows: Places, successes: Array, failures: Array, *, sign: float = 1.0) -> None:
         """Add (or with ``sign`` -1 take away) evidence of ``rows`` to their states, each by its q."""
+        some = np.flatnonzero(successes + failures)
+        place, values = self.places[rows[some]].ravel().astype(np.intp), self.values[rows[some]]
         for total, part in ((self.successes, successes), (self.failures, failures)):
-            some = np.flatnonzero(part)
-            weights = self.values[rows[some]] * part[some, None]
-            added = np.bincount(self.places[rows[some]].ravel(), weights.ravel(), minlength=self.states)
+            added = np.bincount(place, (values * part[some, None]).ravel(), minlength=self.states)
             np.maximum(total + sign * added, 0, out=total)
 
     def update(self, rows: Places, successes: Array, failures: Array) -> None:
@@ -125,13 +126,12 @@ class PottsField:
 
         Their evidence, which the states have by the old q, moves along.
         """
-        log_success, log_failure = self._log_rates()
+        log_rates = np.stack(self._log_rates()).astype(np.float32)
         for begin in range(0, len(rows), _BLOCK):
             block = slice(begin, begin + _BLOCK)
             part, s, f = rows[block], successes[block], failures[block]
             terms = self._terms(part)
-            some = np.flatnonzero(s + f)
-            terms[some] += (np.outer(s[some], log_success) + np.outer(f[some], log_failure)).astype(np.float32)
+            terms += np.stack([s, f], axis=1).astype(np.float32) @ log_rates
             self.count(part, s, f, sign=-1.0)
             self.values[part], self.places[part] = _likeliest(terms, self.kept)
             self.count(part, s, f)
@@ -175,20 +175,21 @@ class PottsField:
 
     def _terms(self, rows: Places) -> Floats:
         """The terms log A + β Σ_j W_ij q_j of ``rows``, dense (n, K)."""
-        terms = (self.coupling * self._neighbours(rows)).astype(np.float32)
+        terms = np.float32(self.coupling) * self._neighbours(rows)
         terms[np.arange(len(rows)), self.labels[rows]] += np.float32(self._gain)
         return terms
 
-    def _neighbours(self, rows: Places) -> NDArray[np.float64]:
-        """Σ_j W_ij q_j of ``rows``, dense (n, K)."""
-        weights = self.graph.weights
-        owner, entry = edges_of(weights, rows)
-        column = weights.indices[entry]
-        place = self.places[column].astype(np.int64)
-        place += (owner * self.states)[:, None]
-        share = self.values[column] * weights.data[entry, None]
-        flat = np.bincount(place.ravel(), share.ravel(), minlength=len(rows) * self.states)
-        return flat.astype(np.float64, copy=False).reshape(len(rows), self.states)
+    def _neighbours(self, rows: Places) -> Floats:
+        """Σ_j W_ij q_j of ``rows``, dense (n, K): the q_j that are needed are spread out once, then multiplied."""
+        part = self.graph.weights[rows]
+        columns = np.flatnonzero(marked(len(self.labels), part.indices))
+        place = np.zeros(len(self.labels), np.int32)
+        place[columns] = np.arange(len(columns), dtype=np.int32)
+        spread = np.zeros(len(columns) * self.states, np.float32)
+        first = np.arange(0, len(spread), self.states, dtype=np.int64)
+        spread[(self.places[columns] + first[:, None]).ravel()] = self.values[columns].ravel()
+        local = sparse.csr_array((part.data, place[part.indices], part.indptr), shape=(len(rows), len(columns)))
+        return np.asarray(local @ spread.reshape(len(columns), self.states), dtype=np.float32)
 
     def state_dict(self) -> State:
         """Arrays that :meth:`load_state_dict` takes."""

@@ -7,14 +7,17 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from safetensors.numpy import load_file, save_file
 
 from keygrasp.curriculum.difficulty import DifficultyConfig, GraphDifficulty
 from keygrasp.curriculum.scheduler import Scheduler
 from keygrasp.curriculum.simulation import SyntheticConfig, SyntheticTask
 from keygrasp.errors import ConfigurationError
+from keygrasp.files import atomic_path
 
 T = TypeVar("T")
 _BUDGET = 2048
@@ -52,10 +55,16 @@ class Cost:
         return float(np.median(self.update_s))
 
 
-def measure(samples: int, *, updates: int = 20, seed: int = 0, config: DifficultyConfig | None = None) -> Cost:
+def measure(samples: int, *, updates: int = 20, seed: int = 0, graphs: Path | None = None) -> Cost:
     """Measure at one size, on features of the synthetic study.
 
     Every sample has outcomes before the clock runs, so that nothing is cheaper for being empty.
+
+    Args:
+        samples: N.
+        updates: How many updates are timed.
+        seed: Seed of the samples.
+        graphs: Folder that keeps each graph, with the time that it took.
 
     Raises:
         ConfigurationError: If a size is out of range.
@@ -64,8 +73,7 @@ def measure(samples: int, *, updates: int = 20, seed: int = 0, config: Difficult
     if samples < 512 or updates < 1:
         raise ConfigurationError(f"scaling: {samples} samples, {updates} updates", "Give at least 512 and 1")
     task = SyntheticTask(SyntheticConfig(samples=samples, seed=seed))
-    config = config or DifficultyConfig(seed=seed, sweep_every=0)
-    graph_s, estimator = _timed(lambda: GraphDifficulty(task.features, config))
+    graph_s, estimator = _made(task, DifficultyConfig(seed=seed, sweep_every=0), graphs)
     scheduler = Scheduler(estimator, seed=seed)
     every = np.arange(samples)
     scheduler.update(every, task.attempt(every, np.full(samples, 8), 0), np.full(samples, 8))
@@ -86,6 +94,19 @@ def measure(samples: int, *, updates: int = 20, seed: int = 0, config: Difficult
         kept_mib=_kept_bytes(scheduler, estimator) / 2**20,
         peak_mib=_peak_bytes() / 2**20,
     )
+
+
+def _made(task: SyntheticTask, config: DifficultyConfig, graphs: Path | None) -> tuple[float, GraphDifficulty]:
+    """The estimator and the seconds that it took to make, now or when it was put into the folder."""
+    kept = None if graphs is None else graphs / f"{task.config.samples}-{task.config.seed}.safetensors"
+    if kept is not None and kept.is_file():
+        state = load_file(kept)
+        return float(state.pop("graph_s")[0]), GraphDifficulty.restored(state, config)
+    seconds, estimator = _timed(lambda: GraphDifficulty(task.features, config))
+    if kept is not None:
+        with atomic_path(kept) as temporary:
+            save_file({**estimator.state_dict(), "graph_s": np.array([seconds])}, str(temporary))
+    return seconds, estimator
 
 
 def _timed(call: Callable[[], T]) -> tuple[float, T]:

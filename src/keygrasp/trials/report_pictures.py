@@ -104,6 +104,6 @@ def _detail(record: TrialRecord, attempt: AttemptRecord) -> str:
     parts = [attempt.message or attempt.outcome.replace("_", " ")]
     if attempt.probability is not None:
         parts.append(f"stated success {100 * attempt.probability:.0f}%")
-    if record.up_to:
+    if record.up_to and not attempt.success:
         parts.append(f"succeeded at attempt {len(record.attempts)}")
     return "; ".join(parts)
