@@ -56,7 +56,7 @@ class DeltaTwin(StagedRobot):
         table: z of the table's surface in the robot's frame; a few millimetres above the fingertips' lowest where
             left out.
         palm_mass: Kilograms of the tool without its neck and fingers.
-        detailed: All six rods, and the robot's look, instead of one rod a leg: takes twice as long.
+        detailed: All six rods, and the robot's look, instead of one rod a leg: takes half as long again.
 
     Raises:
         RobotError: If the tool is too heavy for the robot.

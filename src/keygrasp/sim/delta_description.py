@@ -3,7 +3,7 @@
 The engine's bodies are trees, and a Delta is not. There are two trees to choose from. With all six rods the platform
 hangs on one of them, and five points hold the others at it: nothing but the parallelograms keeps it level. The light
 tree has one rod in the middle of each parallelogram, and a platform on three sliding joints, which keep it level as
-ideal parallelograms do; three points close the loops. It takes half of the time.
+ideal parallelograms do; three points close the loops. It takes two thirds of the time.
 """
 
 from __future__ import annotations
