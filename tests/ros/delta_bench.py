@@ -125,6 +125,7 @@ class DeltaBench:
         """Start the node; it need not be ready yet."""
         arguments = [text for given in (*self._given, *more) for text in ("-p", given)]
         spec = next(spec for spec in NODES if spec.name == NODE)
+        self.health = {}
         self._nodes = ForkedNodes([spec], {NODE: arguments}, os.environ, self.log)
         self._nodes.start()
         return self
