@@ -38,7 +38,7 @@ kg_motive kg_motive_of(const kg_agent *agent, int skill) {
 /* The first in the table that isn't learned; where all are, the one that has not run for longest. */
 static kg_q order(const kg_agent *agent, int skill) {
     const kg_skill *memory = &agent->memory.skill[skill];
-    return memory->flags & KG_IS_LEARNED ? memory->novelty : KG_Q(1000 - skill);
+    return memory->flags & KG_IS_LEARNED ? memory->novelty : (1000 - skill) * KG_ONE;
 }
 
 int kg_choose(kg_agent *agent, kg_motive *why) {

@@ -46,10 +46,12 @@ COMMANDS = {
     "report": Command("keygrasp.cli.report:run", "write the report of earlier trials again"),
     "objects": Command("keygrasp.cli.objects:run", "list, show and check objects and databases"),
     "collect": Command("keygrasp.cli.collect:run", "collect physics outcomes to train on"),
+    "contact": Command("keygrasp.cli.contact:run", "fit the model that labels grasps without physics"),
     "train": Command("keygrasp.cli.train:run", "train the refiner"),
     "delta": Command("keygrasp.cli.delta:run", "emulate a Delta X on a serial port, calibrate and compare a real one"),
     "shaping": Command("keygrasp.cli.shaping:run", "certify shaped rewards, and compare potentials"),
     "curriculum": Command("keygrasp.cli.curriculum:run", "simulate difficulty estimates, measure their cost"),
+    "skills": Command("keygrasp.cli.skills:run", "watch a small robot develop its skills, size its firmware"),
     "calibrate": Command("keygrasp.cli.calibrate:run", "make the refiner's success probability honest"),
 }
 

@@ -50,6 +50,13 @@ def build_image() -> Path:
     return _build("image", "arm-none-eabi-gcc", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
 
 
+def symbols(elf: Path) -> dict[str, int]:
+    """Addresses of everything that an image defines, by name."""
+    listing = subprocess.run(["arm-none-eabi-nm", str(elf)], capture_output=True, text=True, check=True)  # noqa: S603, S607
+    fields = (line.split() for line in listing.stdout.splitlines())
+    return {name: int(address, 16) for address, kind, name in (f for f in fields if len(f) == 3) if kind != "U"}
+
+
 def _build(target: str, compiler: str, package: str, *variables: str) -> Path:
     for tool, name in ((compiler.split(maxsplit=1)[0], package), ("make", "make")):
         if shutil.which(tool) is None:
