@@ -163,7 +163,7 @@ def test_workspace_share_of_x1s_nominal_cylinder():
 
 def share_of_cylinder(model, top):
     """By the midpoint rule in cylindrical coordinates over a third of it: the legs are alike."""
-    r, bearing, z = ((np.arange(n) + 0.5) / n for n in (100, 60, 400))
+    r, bearing, z = ((np.arange(n) + 0.5) / n for n in (60, 20, 150))
     x, y = np.outer(np.cos(bearing * 2 * math.pi / 3), r) * model.radius, np.outer(np.sin(bearing * 2 * math.pi / 3), r)
     heights = model.floor + z * (top - model.floor)
     points = np.stack(np.broadcast_arrays(x[..., None], y[..., None] * model.radius, heights), axis=-1)
