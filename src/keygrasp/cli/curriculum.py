@@ -106,8 +106,8 @@ def _simulate(options: Simulate) -> int:
             seed=options.seed + number,
             scored=min(10, options.steps),
         )
+        for number in range(options.seeds)  # seeds outside: what a stopped study has is whole
         for noise in options.noise
-        for number in range(options.seeds)
     ]
     try:
         runs = _runs(configs, methods, options)

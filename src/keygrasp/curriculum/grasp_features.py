@@ -5,11 +5,17 @@ A sample graph joins samples by the cosine of their features, so :func:`standard
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keygrasp.curriculum.evidence import Array
 from keygrasp.scene import KeypointKind, Keypoints
+
+if TYPE_CHECKING:
+    from keygrasp.objects import PreparedObject
 
 #: Lengths are divided by it, metres.
 _LENGTH = 0.1
@@ -43,6 +49,11 @@ def object_features(vertices: Array, extents: Array, volume: float) -> Array:
     """
     box = np.maximum(np.asarray(extents, dtype=float), 1e-6)
     return np.concatenate([box / _LENGTH, box[:2] / box[2], [volume / box.prod()], _distances(vertices, box[2])])
+
+
+def features_of_objects(objects: Iterable[PreparedObject]) -> Array:
+    """Standardised :func:`object_features` (N, D) of prepared objects."""
+    return standardise([object_features(o.vertices, o.extents, o.volume) for o in objects])
 
 
 def standardise(features: ArrayLike) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keygrasp.curriculum import SCHEDULERS
 from keygrasp.errors import ConfigurationError, ImageError, InputError
-from keygrasp.experience.labels import OUTCOMES, PROPOSALS, SceneLabels, write_index, write_shard
+from keygrasp.experience.labels import OUTCOMES, PROPOSALS, SceneLabels, read_shard, write_index, write_shard
+from keygrasp.experience.schedule import ObjectSchedule
 from keygrasp.files import read_json
 from keygrasp.grasps import grasp_array, grasps_from_array, random_feasible
 from keygrasp.objects import Rule, split
@@ -29,6 +31,8 @@ Json = dict[str, Any]
 #: Spread of perturbed planner grasps: metres along x and y, metres in z, radians of yaw, metres of width.
 _PERTURBATION = (0.006, 0.006, 0.006, 0.20, 0.010)
 _LOWEST, _HIGHEST = 0.002, 0.25
+#: Shards between two decisions of a scheduler.
+_ROUND_SHARDS = 8
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class CollectConfig:
         perturbed: Perturbed copies of planners' candidates a scene.
         planners: Names of the planners that propose (options such as weights: ``weights``).
         weights: Weights for planners that use the network; empty for the shipped ones.
+        scheduler: Who decides which objects come next: ``even`` spreads scenes evenly, else a name of
+            ``keygrasp.curriculum.make_scheduler``, which follows the success of the planners' grasps.
         scenes_per_shard: Scenes a shard, the unit of resuming.
         seed: Seed of scenes and proposals.
         workers: Processes.
@@ -61,6 +67,7 @@ class CollectConfig:
     perturbed: int = 6
     planners: tuple[str, ...] = ("geometric",)
     weights: str = ""
+    scheduler: str = "even"
     scenes_per_shard: int = 10
     seed: int = 0
     workers: int = 2
@@ -70,6 +77,9 @@ class CollectConfig:
             raise ConfigurationError(f"collect: split is {self.split!r}", "Test objects are never learned from")
         if self.rule not in ("E", "A"):
             raise ConfigurationError(f"collect: rule is {self.rule!r}", "Known: E, A")
+        known = ("even", *SCHEDULERS)
+        if self.scheduler not in known:
+            raise ConfigurationError(f"collect: scheduler is {self.scheduler!r}", f"Known: {', '.join(known)}")
         if min(self.scenes, self.scenes_per_shard, self.workers) < 1 or min(self.random, self.planned) < 0:
             raise ConfigurationError("collect: scenes, scenes_per_shard and workers must be at least 1")
         if not 0 <= self.objects <= (limit := len(split(self.split))):
@@ -97,22 +107,41 @@ def collect(config: CollectConfig, on_progress: Callable[[CollectProgress], None
     index = config.out / "index.json"
     if index.is_file() and read_json(index).get("config") != fingerprint:
         raise InputError(f"{config.out} holds labels of another configuration", "Choose another folder")
-    tasks = [t for t in _shard_tasks(config) if not (config.out / t["file"]).is_file()]
-    total = -(-config.scenes // config.scenes_per_shard)
-    state = CollectProgress(total - len(tasks), total, 0, 0)
+    state = CollectProgress(0, -(-config.scenes // config.scenes_per_shard), 0, 0)
     setup = {"config": fingerprint, "out": str(config.out)}
-    for done in run_tasks("keygrasp.experience.collect:make_worker", setup, tasks, workers=config.workers):
-        if done.result is None:
-            raise InputError(f"shard {tasks[done.index]['file']} failed: {done.problem}", "Run again to retry it")
-        state = CollectProgress(
-            state.shards + 1,
-            total,
-            state.grasps + done.result["grasps"],
-            state.successes + done.result["successes"],
-        )
-        if on_progress is not None:
-            on_progress(state)
+    for every in _rounds(config):
+        tasks = [t for t in every if not (config.out / t["file"]).is_file()]
+        state = dataclasses.replace(state, shards=state.shards + len(every) - len(tasks))
+        for done in run_tasks("keygrasp.experience.collect:make_worker", setup, tasks, workers=config.workers):
+            if done.result is None:
+                raise InputError(f"shard {tasks[done.index]['file']} failed: {done.problem}", "Run again to retry it")
+            state = CollectProgress(
+                state.shards + 1,
+                state.total,
+                state.grasps + done.result["grasps"],
+                state.successes + done.result["successes"],
+            )
+            if on_progress is not None:
+                on_progress(state)
     return state
+
+
+def _rounds(config: CollectConfig) -> Iterator[list[Json]]:
+    """Shards to make, in rounds: a scheduler chooses each round by the shards of those before."""
+    if config.scheduler == "even":
+        yield _shard_tasks(config)
+        return
+    schedule = ObjectSchedule(_objects(config), config.rule, config.scheduler, config.seed)
+    begun = 0
+    while begun < config.scenes:
+        count = min(_ROUND_SHARDS * config.scenes_per_shard, config.scenes - begun)
+        rng = np.random.default_rng([config.seed, 3, begun])
+        names = [str(name) for name in rng.permutation(schedule.choose(count))]
+        seeds = rng.integers(2**31, size=count)
+        tasks = _shards([[name, int(s)] for name, s in zip(names, seeds, strict=True)], config, begun)
+        yield tasks
+        schedule.learn(scene for task in tasks for scene in read_shard(config.out / task["file"]))
+        begun += count
 
 
 def make_worker(setup: Json) -> Callable[[Json], Json]:
@@ -207,10 +236,15 @@ def _shard_tasks(config: CollectConfig) -> list[Json]:
     order = [names[i] for _ in range(-(-config.scenes // len(names))) for i in rng.permutation(len(names))]
     seeds = rng.integers(2**31, size=config.scenes)
     scenes = [[name, int(seed)] for name, seed in zip(order, seeds, strict=False)]
+    return _shards(scenes, config, 0)
+
+
+def _shards(scenes: list[list[Any]], config: CollectConfig, before: int) -> list[Json]:
+    """Scenes divided into shards, which are numbered on from ``before`` scenes."""
     size = config.scenes_per_shard
     return [
-        {"file": f"shard-{number:05d}.npz", "scenes": scenes[begin : begin + size]}
-        for number, begin in enumerate(range(0, config.scenes, size))
+        {"file": f"shard-{(before + begin) // size:05d}.npz", "scenes": scenes[begin : begin + size]}
+        for begin in range(0, len(scenes), size)
     ]
 
 
@@ -226,5 +260,7 @@ def _fingerprint(config: CollectConfig) -> Json:
     """What the labels depend on, JSON-ready: not where they lie, nor how many processes make them."""
     values = dataclasses.asdict(config)
     del values["out"], values["workers"]
+    if config.scheduler == "even":  # as labels from before there were schedulers say
+        del values["scheduler"]
     result: Json = json.loads(json.dumps(values))
     return result

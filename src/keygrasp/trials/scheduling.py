@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keygrasp.curriculum import Scheduler, make_scheduler
-from keygrasp.curriculum.grasp_features import object_features, standardise
+from keygrasp.curriculum.grasp_features import features_of_objects
 from keygrasp.objects import Catalog
 from keygrasp.protocol import SceneSpec
 from keygrasp.trials.config import TrialsConfig, judged_planner
@@ -35,8 +35,9 @@ class SceneSchedule:
         self._next_pose = np.zeros(self._objects, np.int64)
         self._left = config.budget
         catalog = Catalog()
-        prepared = [catalog.prepare(s.object_name, s.rule, source=s.source) for s in scenes[: self._objects]]
-        features = standardise([object_features(p.vertices, p.extents, p.volume) for p in prepared])
+        features = features_of_objects(
+            [catalog.prepare(s.object_name, s.rule, source=s.source) for s in scenes[: self._objects]]
+        )
         self._scheduler: Scheduler = make_scheduler(config.scheduler, features, seed=config.seed)
         self._scheduler.allocation = dataclasses.replace(self._scheduler.allocation, least=1, most=config.poses)
 
