@@ -57,6 +57,29 @@ def test_the_same_scene_gives_the_same_refined_grasp_and_bad_indices_are_answere
     assert "object 7" in bad.message
 
 
+def run_without_weights():
+    """The node on a partial checkout: the weights that ship with the project are not there."""
+    from keygrasp_ros.nodes import pose_refiner
+
+    def missing():
+        raise InputError("the weights are not installed")
+
+    pose_refiner.default_weights = missing
+    return run_node("pose_refiner")()
+
+
+def test_without_weights_the_node_starts_says_so_and_answers_so(fork, domain):
+    child = fork(run_without_weights)
+    with PickClient() as client:
+        answer = Calls(client.node)(RefineGrasp, "refine_grasp", RefineGrasp.Request(), 60.0)
+    assert not answer.ok
+    assert "the weights are not installed" in answer.message
+    child.terminate()
+    output, _ = child.communicate(60)
+    assert child.returncode == 0
+    assert output.count("no refinement: the weights are not installed") == 1
+
+
 def test_weights_that_were_named_but_are_not_there_end_the_start(fork, domain):
     child = fork(run_node("pose_refiner", "-p", "weights:=/nowhere.safetensors"))
     output, _ = child.communicate(timeout=60)

@@ -1,24 +1,19 @@
-"""A cancel, Ctrl-C, SIGTERM and kill -9 in each stage of a pick, whatever stages there are."""
+"""A cancel, Ctrl-C and SIGTERM in each stage of a pick, whatever stages there are; kill -9: test_ros_kills.py."""
 
 import signal
 import time
 
 import pytest
 from action_msgs.msg import GoalStatus
-from documented import DOCS
 from keygrasp_interfaces.msg import TrialOutcome
-from keygrasp_ros.lifelines import NOTICED_SECONDS
 from keygrasp_ros.stages import STAGES, PlanningStage
 from keygrasp_ros.waiting import wait_until
 from ros_calls import never
-from ros_processes import alive
 from ur5_graph import ARM, PATIENCE, WORKERS
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 #: Seconds in which whatever was stopped stands.
 STOPPED = 3.0
-#: In the first stage the pick server itself is at work, and is killed as such.
-WITH_WORKER = [stage for stage in STAGES if WORKERS.get(stage, ARM) != "pick_server"]
 
 
 def assert_stands(graph):
@@ -29,10 +24,6 @@ def test_the_stages_of_the_list_are_those_that_a_pick_goes_through(ur5_graph):
     result, stages = ur5_graph.pick()
     assert result.outcome.outcome == TrialOutcome.SUCCESS, result.outcome.message
     assert stages == [stage for stage in STAGES if stage != "place"]
-
-
-def test_the_docs_say_in_which_time_a_lost_node_is_noticed():
-    assert f"outcome `robot_fault` within {NOTICED_SECONDS:g} s" in (DOCS / "ros.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -53,7 +44,6 @@ def test_a_cancel_ends_the_pick_at_once_with_a_standing_arm_and_a_known_gripper(
         assert f"cancelled in stage '{stage}': the gripper {'holds the object' if holds else 'is empty'}, " in (
             outcome.message
         )
-    ur5_graph.wait_for_success()
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -65,8 +55,6 @@ def test_ctrl_c_ends_all_nodes_in_order_and_stops_the_arm(ur5_graph, stage):
         statuses = {name: child.wait(PATIENCE) for name, child in ur5_graph.nodes.children.items()}
         assert_stands(ur5_graph)
     assert set(statuses.values()) == {0}, statuses
-    ur5_graph.revive()
-    ur5_graph.wait_for_success()
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -77,41 +65,13 @@ def test_sigterm_ends_the_node_that_is_at_work_in_order_and_stops_the_arm(ur5_gr
         process.send_signal(signal.SIGCONT)
         assert process.wait(PATIENCE) == 0
         assert_stands(ur5_graph)
-    ur5_graph.revive()
-    if stage not in PlanningStage:
+    ur5_graph.revive()  # or the pick would wait for the node
+    if stage != PlanningStage.LOOK:  # in which the pick server itself has gone
         outcome = pick.answer().result.outcome.outcome
-        assert outcome in (TrialOutcome.CANCELLED, TrialOutcome.ROBOT_FAULT)
-    ur5_graph.wait_for_success()
+        # A pick whose planning was already answered, or which does without the refiner, goes on.
+        assert stage in PlanningStage or outcome in (TrialOutcome.CANCELLED, TrialOutcome.ROBOT_FAULT)
 
 
-@pytest.mark.parametrize("stage", WITH_WORKER)
-def test_kill_of_the_node_that_is_at_work_is_noticed_within_seconds(ur5_graph, stage):
-    name = WORKERS.get(stage, ARM)
-    with ur5_graph.at(stage) as pick:
-        ur5_graph.process(name).kill()
-        killed = time.monotonic()
-        if stage == PlanningStage.REFINE:  # its absence costs the refinement, not the pick
-            warned = lambda: any("not refined, taking the geometric" in heard.message for heard in pick.heard)  # noqa: E731
-            wait_until(warned, "no warning", PATIENCE, never)
-        else:
-            outcome = pick.answer().result.outcome
-            assert outcome.outcome == TrialOutcome.ROBOT_FAULT
-            assert "vanished" in outcome.message
-        assert time.monotonic() - killed < NOTICED_SECONDS
-    if stage == PlanningStage.REFINE:
-        answer = pick.answer().result
-        assert answer.outcome.outcome == TrialOutcome.SUCCESS, answer.outcome.message
-        assert answer.plan.planner == "geometric"
-    ur5_graph.process(name).wait()
-    ur5_graph.revive()
-    ur5_graph.wait_for_success()
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_kill_of_the_pick_server_leaves_an_arm_that_ends_its_grasp_and_takes_the_next(ur5_graph, stage):
-    with ur5_graph.at(stage):
-        ur5_graph.process("pick_server").kill()
-        ur5_graph.process("pick_server").wait()
-    assert all(alive(child.pid) for name, child in ur5_graph.nodes.children.items() if name != "pick_server")
-    ur5_graph.revive()
+def test_the_graph_picks_after_all_that(ur5_graph):
+    """As each test above has shown for the one before, up to its stage."""
     ur5_graph.wait_for_success()
