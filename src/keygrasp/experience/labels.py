@@ -26,7 +26,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from keygrasp.errors import InputError
 from keygrasp.files import atomic_path, read_json, write_json
 from keygrasp.geometry.cameras import Intrinsics
+from keygrasp.objects import Rule
 from keygrasp.scene import GripperSpec, Outcome, OverheadView
 
 FORMAT = "kg-labels-2"
@@ -171,12 +172,14 @@ class LabelFolder:
         intrinsics: Camera model of all its images.
         camera_in_workspace: (4, 4) pose of the camera.
         gripper: The gripper that executed.
+        rule: Scaling rule of the objects.
     """
 
     path: Path
     intrinsics: Intrinsics
     camera_in_workspace: NDArray[np.float64]
     gripper: GripperSpec
+    rule: Rule
 
     @classmethod
     def open(cls, path: Path) -> LabelFolder:
@@ -191,7 +194,8 @@ class LabelFolder:
                 raise InputError(f"{path} has format {index['format']!r}, this version reads {FORMAT!r}")
             camera = dict(index["camera"])
             pose = np.array(camera.pop("camera_in_workspace"), dtype=float)
-            return cls(path, Intrinsics(**camera), pose, GripperSpec(**index["gripper"]))
+            rule = {name: name for name in get_args(Rule)}[index["config"].get("rule", "E")]
+            return cls(path, Intrinsics(**camera), pose, GripperSpec(**index["gripper"]), rule)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path / 'index.json'} is not an index of labels ({error})", "Collect anew") from error
 
