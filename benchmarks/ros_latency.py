@@ -173,11 +173,13 @@ def show(figures: dict[str, Any]) -> None:
     for mode, milliseconds in figures["milliseconds"].items():
         table = Table(title=f"Milliseconds, {mode}, {figures['images']} images × {figures['repeats']}")
         table.add_column("stage")
-        for who in milliseconds:
-            table.add_column(f"{who}\n{' / '.join(_COLUMNS)}", justify="right")
+        for column in ("", *_COLUMNS):
+            table.add_column(column, justify="right" if column else "left")
         for stage in _STAGES:
-            rows = [milliseconds[who][stage] for who in milliseconds]
-            table.add_row(stage, *(" / ".join(f"{row[column]:.1f}" for column in _COLUMNS) for row in rows))
+            for number, who in enumerate(milliseconds):
+                row = milliseconds[who][stage]
+                table.add_row("" if number else stage, who, *(f"{row[column]:.1f}" for column in _COLUMNS))
+            table.add_section()
         console.print(table)
         totals = {who: milliseconds[who][_STAGES[-1]] for who in ("library", "graph", "around")}
         ratios = ", ".join(f"{who} {row['p99'] / row['p50']:.1f}" for who, row in totals.items())

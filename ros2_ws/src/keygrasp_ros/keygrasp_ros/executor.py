@@ -175,10 +175,12 @@ class LeanExecutor(Executor):
         try:
             with client.handle:
                 header, response = client.handle.take_response(client.srv_type.Response)
-            if header is not None:
-                client.get_pending_request(header.request_id.sequence_number).set_result(response)
+            if header is None:
+                return
+            future = client.get_pending_request(header.request_id.sequence_number)
         except (InvalidHandle, KeyError):  # destroyed a moment ago, or nobody waits for it any more
-            pass
+            return
+        future.set_result(response)
 
     def _taken(self, kind: str, entity: Any) -> Callable[[], None] | None:
         """Take what is ready, so that it is ready no more; the callback for it."""
