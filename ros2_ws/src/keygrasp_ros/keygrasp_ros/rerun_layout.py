@@ -8,7 +8,7 @@ from keygrasp.extras import require
 from keygrasp_ros.rerun_scene import DEPTH_IMAGE, OBSERVER_IMAGE, ROBOT, SUMMARY, TIMELINE, WORLD
 
 #: Where the scene is first looked at from, and what is looked at, in metres in the workspace frame.
-_EYE, _TARGET = (0.38, -0.46, 0.36), (-0.05, 0.03, 0.11)
+_EYE, _TARGET = (0.47, -0.79, 0.58), (-0.24, -0.04, 0.27)
 _BACKGROUND = (24, 28, 36)
 
 
