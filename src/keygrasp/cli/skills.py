@@ -143,15 +143,12 @@ class _View:
         from keygrasp.skills.core import Event
 
         decision = step.decision
+        if Event.LOST in decision.events:
+            self._print(step, "the body has changed: every skill is to be shown anew", "yellow", notable=True)
         if ended is not None:
-            note = "learned" if Event.NEWLY_LEARNED in decision.events else ""
-            note = "lost: the body has changed, all is to be shown anew" if Event.LOST in decision.events else note
-            shown = f"{step.seconds:6.0f} s  {ended.skill:13s} fitness {ended.fitness:6.3f}  {self._why}  {note}"
-            line = Text(shown.rstrip())
-            line.stylize("green" if note == "learned" else "yellow" if note else "")
-            self._lines = [*self._lines[-_LISTED + 1 :], line]
-            if not self._console.is_terminal and note:
-                self._console.print(line, soft_wrap=True)
+            learned = Event.NEWLY_LEARNED in decision.events
+            shown = f"{ended.skill:13s} fitness {ended.fitness:6.3f}  {self._why}  {'learned' if learned else ''}"
+            self._print(step, shown.rstrip(), "green" if learned else "", notable=learned)
         if Event.STARTED in decision.events:
             self._why = (
                 f"novelty {decision.novelty:3.0f} · progress {decision.progress:3.0f} · "
@@ -159,6 +156,13 @@ class _View:
             )
         if self._console.is_terminal:
             self._live.update(self._table(step))
+
+    def _print(self, step: Step, text: str, style: str, *, notable: bool) -> None:
+        """Add a line; where nobody watches, notable ones alone."""
+        line = Text(f"{step.seconds:6.0f} s  {text}", style)
+        self._lines = [*self._lines[-_LISTED + 1 :], line]
+        if notable and not self._console.is_terminal:
+            self._console.print(line, soft_wrap=True)
 
     def _table(self, step: Step) -> Group:
         table = Table(box=None, pad_edge=False, header_style="dim")

@@ -12,7 +12,7 @@ from keygrasp.skills.core import PATTERNS, SKILLS, SkillState, needs
 from keygrasp.skills.curves import Array, curve
 from keygrasp.skills.development import Drawn
 
-_CELL, _COLUMNS, _TITLE = 210, 4, 34
+_CELL, _COLUMNS, _TITLE = 240, 4, 34
 _NODE_WIDTH, _NODE_HEIGHT, _GAP_X, _GAP_Y = 128, 46, 62, 22
 _CURVE, _PATH, _LEARNED, _OPEN = "#999999", "#0072B2", "#009E73", "#bbbbbb"
 
@@ -45,13 +45,13 @@ def _cell(name: str, runs: Sequence[Drawn]) -> str:
     parts = [path(points, _CURVE, 3)]
     for run in runs:
         turn = _rotation(-run.start.heading)
-        parts.append(path((run.path[::3, :2] - [run.start.x, run.start.y]) @ turn.T, _PATH, 1.2, 0.7))
+        parts.append(path((run.path[::6, :2] - [run.start.x, run.start.y]) @ turn.T, _PATH, 1.2, 0.7))
     label = name
     if runs:
         cross = float(np.mean([run.error.cross_track for run in runs]))
         closure = float(np.mean([run.error.closure for run in runs]))
         label += f": {cross:.1f} mm RMS, end {closure:.1f} mm off"
-    return _text(_CELL / 2, -8, label, anchor="middle") + "".join(parts)
+    return _text(_CELL / 2, -8, label, anchor="middle", size=10) + "".join(parts)
 
 
 def _rotation(angle: float) -> Array:
