@@ -1,5 +1,7 @@
 """The executor of the nodes, and services within one process."""
 
+import copy
+import functools
 import os
 import threading
 import time
@@ -7,9 +9,13 @@ import time
 import pytest
 import rclpy
 from keygrasp_interfaces.action import ExecuteGrasp
+from keygrasp_ros.conversions import camera_info_message, depth_message
 from keygrasp_ros.executor import LeanExecutor
+from keygrasp_ros.graph import nodes_for
 from keygrasp_ros.local_services import ServiceCaller, serve
-from keygrasp_ros.topics import Endpoint
+from keygrasp_ros.robot_state import transform
+from keygrasp_ros.running import spinning
+from keygrasp_ros.topics import EXTRACT, GENERATE, TF_STATIC, Endpoint
 from keygrasp_ros.waiting import wait_for, wait_until
 from rclpy.action import ActionClient, ActionServer
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
@@ -17,8 +23,11 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from ros_calls import never
-from std_msgs.msg import Empty
+from std_msgs.msg import Empty, Header
 from std_srvs.srv import SetBool, Trigger
+from tf2_msgs.msg import TFMessage
+
+from keygrasp.protocol import SceneSpec, build_scene
 
 pytestmark = pytest.mark.ros
 SERVICE = Endpoint("shared", Trigger, "test", "")
@@ -254,6 +263,31 @@ def test_a_service_of_another_context_goes_over_the_middleware_and_a_destroyed_o
     time.sleep(0.5)
     wait_for(ask.call_async(Trigger.Request()), "no answer", 10.0, never)
     assert seen == ["near", "far"]
+
+
+def test_nodes_of_one_process_leave_what_they_share_as_it_is():
+    with build_scene(SceneSpec("000", "E", 1)) as scene:
+        view = scene.view
+    planning = [
+        spec.create for spec in nodes_for("geometric") if spec.name in ("keypoint_extractor", "grasp_generator")
+    ]
+    create = [*(functools.partial(make, "geometric") for make in planning), functools.partial(Node, "caller")]
+    with spinning(create) as (*_, caller):
+        now = caller.get_clock().now().to_msg()
+        header = Header(stamp=now, frame_id="camera")
+        pair = depth_message(view.depth, header), camera_info_message(view.intrinsics, header)
+        static = caller.create_publisher(TF_STATIC.type, TF_STATIC.name, TF_STATIC.qos)
+        static.publish(TFMessage(transforms=[transform("camera", "workspace", view.camera_in_workspace, now)]))
+        extract, generate = (ServiceCaller(caller, end, ReentrantCallbackGroup()) for end in (EXTRACT, GENERATE))
+        given = EXTRACT.type.Request(depth=pair[0], camera_info=pair[1])
+        before = copy.deepcopy(given)
+        scene = wait_for(extract.call_async(given), "no scene", 30.0, never).scene
+        assert len(scene.objects) == 1
+        assert given == before
+        before = copy.deepcopy(scene)
+        plan = wait_for(generate.call_async(GENERATE.type.Request(scene=scene)), "no plan", 30.0, never).plan
+        assert plan.found
+        assert scene == before
 
 
 def test_one_thread_each_leaves_what_the_user_set(monkeypatch):
