@@ -21,6 +21,7 @@ from keygrasp.files import ensure_writable, write_json, write_text
 from keygrasp.provenance import provenance
 
 if TYPE_CHECKING:
+    from keygrasp.curriculum.scaling import Cost
     from keygrasp.curriculum.simulation import SyntheticConfig
 
 Json = dict[str, Any]
@@ -73,6 +74,8 @@ class Scale:
     """Seed of the synthetic samples."""
     graphs: console.OptionalPath = None
     """Folder that keeps the graphs, so that a second run needs only the time that it measures."""
+    plot: console.OptionalPath = None
+    """Also draw how updates grow into this SVG file."""
     json: console.OptionalPath = None
     """Also write the figures to this file."""
 
@@ -83,7 +86,7 @@ Command = Annotated[Simulate, tyro.conf.subcommand("simulate")] | Annotated[Scal
 def run(argv: list[str]) -> int:
     """Run the command; returns the exit status."""
     options: Simulate | Scale = console.parse(Command, argv, command="curriculum")  # type: ignore[arg-type]
-    for path in (options.json, options.plot if isinstance(options, Simulate) else None):
+    for path in (options.json, options.plot):
         if path is not None:
             ensure_writable(path)
     return _simulate(options) if isinstance(options, Simulate) else _scale(options)
@@ -250,7 +253,20 @@ def _scale(options: Scale) -> int:
             *(f"{v:.0f}" for v in (cost.kept_mib, cost.peak_mib)),
         )
     out.print(table)
+    if options.plot is not None:
+        write_text(options.plot, _growth(rows))
     if options.json is not None:
         figures = [{**dataclasses.asdict(cost), "median_update_s": cost.median_update_s} for cost in rows]
         write_json(options.json, {"sizes": figures, "provenance": provenance(options.seed)})
     return 0
+
+
+def _growth(rows: list[Cost]) -> str:
+    """Milliseconds an update over the number of samples."""
+    from keygrasp.shaping.charts import Curve, learning_chart
+
+    sizes = np.log10([cost.samples for cost in rows])
+    updates = 1e3 * np.array([cost.update_s for cost in rows]).T
+    curve = Curve("update", sizes, updates)
+    title = "Update after 256 tried samples"
+    return learning_chart(title, "samples, power of ten", "milliseconds", [curve], top=float(1.2 * updates.max()))

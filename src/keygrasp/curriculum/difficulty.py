@@ -191,7 +191,7 @@ class GraphDifficulty:
         """Successes and failures of ``rows`` that count for their states."""
         if not self.config.remember:
             return np.zeros(len(rows)), np.zeros(len(rows))
-        return self.evidence.read(rows, self.field.moments(rows)[0])
+        return self.evidence.read(rows, self.field.expected(rows))
 
     def _estimate(self, rows: Places | slice) -> Estimate:
         mean, variance = self.field.moments(rows)

@@ -101,13 +101,13 @@ class SampleGraph:
     def colours(self) -> list[Places]:
         """The samples in groups without an edge inside: a group may be updated at once as if one after another."""
         graph, size = self.weights, len(self)
-        rank = np.random.default_rng(0).permutation(size).astype(np.float32) + 1
+        rank = np.random.default_rng(0).permutation(size) + 1.0
         degree = np.diff(graph.indptr)
-        rank += size * degree.astype(np.float32)  # high degrees first: fewer groups
+        rank += size * degree.astype(np.float64)  # high degrees first: fewer groups; no two ranks are equal
         start, open_rank, groups = graph.indptr[:-1], rank.copy(), []
         filled = degree > 0
         while open_rank.any():
-            highest = np.zeros(size, np.float32)
+            highest = np.zeros(size)
             if len(graph.indices):
                 highest[filled] = np.maximum.reduceat(open_rank[graph.indices], start[filled])
             group = np.flatnonzero((open_rank > 0) & (open_rank > highest))

@@ -78,6 +78,12 @@ class PottsField:
         none = np.zeros(len(labels))
         self.update(np.arange(old, len(self.labels)), none, none)
 
+    def expected(self, rows: Places | slice = slice(None)) -> Array:
+        """Mean (n,) of the state's success rate under q."""
+        a, b = 1 + self.successes, 1 + self.failures
+        mean = (a / (a + b)).astype(np.float32)[self.places[rows]]
+        return np.asarray(np.einsum("nm,nm->n", self.values[rows], mean), dtype=np.float64)
+
     def moments(self, rows: Places | slice = slice(None)) -> tuple[Array, Array]:
         """Mean and variance of the state's success rate under q, each (n,)."""
         a, b = (1 + total.astype(np.float32) for total in (self.successes, self.failures))
