@@ -14,6 +14,7 @@ from rclpy.node import Node
 from std_msgs.msg import Bool
 
 from keygrasp.errors import RobotError
+from keygrasp.geometry.poses import Array
 from keygrasp.robots.delta_x import (
     Calibration,
     DeltaConfig,
@@ -106,6 +107,14 @@ def table_of(config: DeltaConfig, read: Callable[[str], Any]) -> Calibration | N
     if height == 0.0 and read("emulate"):
         height = load_model(config.model).floor - config.tool.length + _BELOW_TABLE
     return table_below(height) if height < 0.0 else None
+
+
+def camera_of(read: Callable[[str], Any]) -> tuple[str, Array] | None:
+    """Frame of the camera and its pose (4, 4) in the robot's frame; ``None`` where no calibration is given."""
+    file = read("hand_eye")
+    if not file:
+        return None
+    return read("camera.frame"), load_calibration(Path(file).expanduser(), "camera_optical").pose
 
 
 class EmulatedPort:

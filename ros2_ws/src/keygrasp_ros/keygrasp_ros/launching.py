@@ -46,8 +46,8 @@ def nodes(context: LaunchContext, graph: str) -> list[Node]:
     extra = [name for name in OPTIONAL if LaunchConfiguration(name).perform(context) == "true"]
     delta: Settings | None = None
     if graph == "delta":
-        texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in delta_graph.SETTINGS}
-        delta = delta_graph.given(texts)
+        names = (setting.name for setting in delta_graph.SETTINGS)
+        delta = delta_graph.given({name: LaunchConfiguration(name, default="").perform(context) for name in names})
         extra += delta_graph.optional_nodes(delta)
     return [
         Node(

@@ -17,11 +17,11 @@ from std_srvs.srv import Trigger
 
 from keygrasp.errors import InputError, KeygraspError
 from keygrasp.robots import pick_and_place
-from keygrasp.robots.delta_x import DeltaRobot, DeltaX, State, load_calibration
+from keygrasp.robots.delta_x import DeltaRobot, DeltaX, State
 from keygrasp.robots.delta_x.description import describe
 from keygrasp.scene import Outcome, Stage, TrialOutcome
 from keygrasp_ros.delta_publisher import DeltaPublisher, broken, details
-from keygrasp_ros.delta_setup import PARAMETERS, EmulatedPort, HoldingFeed, robot_config, table_of
+from keygrasp_ros.delta_setup import PARAMETERS, EmulatedPort, HoldingFeed, camera_of, robot_config, table_of
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.emergency import EmergencyStop
 from keygrasp_ros.grasp_server import GraspJob, GraspServer
@@ -51,7 +51,12 @@ class DeltaRobotNode(LifecycleNode):
         self._last_state = 0.0
         self._closed = False
         self._emergency = EmergencyStop(self, self._stop_now)
-        self._monitor = Monitor(self, self._missing, details=self._details, broken=self._broken)
+        self._monitor = Monitor(
+            self,
+            self._missing,
+            details=self._details,
+            broken=lambda: broken(self._driver, stopped=self._stopped.is_set()),
+        )
         self._grasps = GraspServer(self, self._monitor, self._read("workspace_frame"), self._grasp)
         group = ReentrantCallbackGroup()
         self.create_service(RESET_STOP.type, RESET_STOP.name, self._reset, callback_group=group)
@@ -90,13 +95,8 @@ class DeltaRobotNode(LifecycleNode):
         self._put_away()
         return TransitionCallbackReturn.SUCCESS
 
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """As :meth:`on_cleanup`, from any state."""
-        return self.on_cleanup(state)
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """As :meth:`on_cleanup`, after a fault in a transition."""
-        return self.on_cleanup(state)
+    # The same from any state, and after a fault in a transition.
+    on_shutdown = on_error = on_cleanup
 
     def close(self) -> None:
         """As :meth:`on_cleanup`, and hear no emergency stop any more; the node can't be used afterwards."""
@@ -116,9 +116,7 @@ class DeltaRobotNode(LifecycleNode):
         if read("holding") == "topic":
             holding = HoldingFeed(self, read("holding_timeout"))
             self._parts.append(holding.close)
-        hand_eye = read("hand_eye")
-        camera = (read("camera.frame"), load_calibration(hand_eye, "camera_optical").pose) if hand_eye else None
-        table = table_of(config, read)
+        table, camera = table_of(config, read), camera_of(read)
         if read("emulate"):
             emulated = EmulatedPort(config.model, read("emulator_scale"))
             self._parts.append(emulated.close)
@@ -204,9 +202,6 @@ class DeltaRobotNode(LifecycleNode):
 
     def _missing(self) -> list[str]:
         return [] if self._grasps.is_active else ["being activated"]
-
-    def _broken(self) -> str:
-        return broken(self._driver, stopped=self._stopped.is_set())
 
     def _details(self) -> dict[str, object]:
         return self._emergency.figures() | details(self._driver, self._publisher)
