@@ -140,6 +140,34 @@ def test_q_learning_with_shaping_is_q_learning_begun_at_phi():
         assert shaped == pytest.approx(begun - phi[:, None], abs=1e-10)
 
 
+def test_a_network_whose_output_has_phi_taken_off_learns_as_without_shaping():
+    """Q-learning on r + F with outputs f − Φ takes the very gradient steps of Q-learning on r with outputs f.
+
+    So that offset makes every potential harmless, and useless: with function approximation too, all that shaping does
+    lies in where values begin.
+    """
+    rng = np.random.default_rng(2)
+    features, phi, actions = rng.normal(size=(STATES, 4)), 20 * rng.normal(size=STATES), 3
+    term = ShapingTerm(TablePotential(phi), GAMMA)
+    weights = {"plain": np.zeros((4, actions)), "offset": np.zeros((4, actions))}
+    for _ in range(500):
+        state, action, following, reward = (
+            rng.integers(STATES),
+            rng.integers(actions),
+            rng.integers(STATES),
+            rng.normal(),
+        )
+        terminated = bool(rng.random() < 0.1)
+        term.reset(np.array([[float(state)]]), [None])
+        shaping = term.step(np.array([[float(following)]]), [terminated], [False]).shaping[0]
+        for name, added, offset in (("plain", 0.0, np.zeros(STATES)), ("offset", shaping, phi)):
+            q = features @ weights[name] - offset[:, None]
+            target = reward + added + (0.0 if terminated else GAMMA * q[following].max())
+            weights[name][:, action] += 0.01 * (target - q[state, action]) * features[state]
+    assert np.abs(weights["plain"]).max() > 0.1
+    assert weights["offset"] == pytest.approx(weights["plain"], abs=1e-10)
+
+
 def test_raw_progress_as_reward_makes_the_arm_hover_and_the_term_does_not():
     """Staying near the object earns Φ each step for ever; with the term it earns (γ − 1)Φ < 0 each step."""
     phi = np.array([0.2, 0.9])  # far, near

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
@@ -57,7 +58,8 @@ class Compare:
     on: Literal["grasp-mdp", "refiner"] = "grasp-mdp"
     """What is learned: the symbolic grasp MDP (tabular), or refining grasps of simulated objects (Q-network)."""
     potentials: console.Names = ("none", "rules", "learned", "adversarial")
-    """Potentials: none, rules, learned, adversarial, llm. 'none' is what the others are compared with."""
+    """Potentials: none, rules, learned, adversarial, llm. 'none' is what the others are compared with. With '+guard'
+    behind it, a second learner takes the same transitions without shaping, and acts where it does better."""
     episodes: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Episodes of each seed, instead of the usual number."""
     seeds: int = 10
@@ -68,6 +70,14 @@ class Compare:
     """Seed of all draws."""
     workers: Annotated[int, tyro.conf.arg(help_behavior_hint="")] = 0
     """Worker processes of the refiner's learners; 0 means one a core."""
+    scale: float = 1.0
+    """Refiner: factor of the shaping term."""
+    n_step: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Refiner: length of the returns in moves, instead of the usual one, which spans an episode."""
+    outcome: Literal["model", "physics"] = "model"
+    """Refiner: who decides about executions in training, the shipped network as a model of physics, or physics."""
+    runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/shaping")
+    """Refiner: folder for the report of each run; the same command goes on from there."""
     plot: console.OptionalPath = None
     """Also draw the learning curves into this SVG file."""
     json: console.OptionalPath = None
@@ -82,6 +92,10 @@ class Train:
     """Potential of the shaping term."""
     scale: float = 1.0
     """Factor of the shaping term."""
+    guard: bool = False
+    """Let a second network learn without shaping, and act where it does better."""
+    outcome: Literal["model", "physics"] = "model"
+    """Who decides about executions: the shipped network as a model of physics, or physics."""
     episodes: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Episodes, instead of the usual number."""
     seed: int = 0
@@ -167,14 +181,25 @@ def _compare(options: Compare) -> int:
         ensure_writable(options.plot)
     if "none" not in options.potentials:
         raise InputError("--potentials has no 'none'", "It is what the others are compared with")
-    curves = _learn_table(options) if options.on == "grasp-mdp" else _learn_refiner(options)
+    held: dict[str, float] = {}
+    if options.on == "grasp-mdp":
+        curves = _learn_table(options)
+    else:
+        curves, held = _learn_refiner(options)
     figures = _figures(curves)
+    for name, share in held.items():
+        figures[name]["final_success_in_physics"] = share
     table = console.table("potential", *_SHOWN, title="median episodes; means")
     for name, row in figures.items():
-        table.add_row(name, *(_number(row[key], digits) for key, digits in _SHOWN.values()))
+        unknown = () if row["final_worth"] is not None else ("to_95_percent", "final_worth")  # V* isn't known
+        shown = ("" if key in unknown else _number(row[key], digits) for key, digits in _SHOWN.values())
+        table.add_row(name, *shown)
     out = console.output()
     out.print(table)
     out.print("to base: episodes to 95% of the final success without shaping, over those needed without it")
+    if held:
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in held.items())
+        out.print(f"executions of the final policies that held in physics: {shares}", soft_wrap=True)
     if options.plot is not None:
         write_text(options.plot, _chart(options, curves))
     if options.json is not None:
@@ -192,7 +217,13 @@ def _compare(options: Compare) -> int:
 def _train(options: Train) -> int:
     from keygrasp.refine.online import OnlineConfig, run_online
 
-    config = OnlineConfig(shaping=options.shaping, scale=options.scale, seed=options.seed)
+    config = OnlineConfig(
+        shaping=options.shaping,
+        scale=options.scale,
+        guard=options.guard,
+        outcome=options.outcome,
+        seed=options.seed,
+    )
     if options.episodes is not None:
         config = dataclasses.replace(config, episodes=options.episodes)
     console.load_physics()
@@ -231,16 +262,27 @@ def _learn_table(options: Compare) -> list[LearningCurve]:
     return curves
 
 
-def _learn_refiner(options: Compare) -> list[LearningCurve]:
-    from keygrasp.refine.online import OnlineConfig, compare_potentials
+def _learn_refiner(options: Compare) -> tuple[list[LearningCurve], dict[str, float]]:
+    from keygrasp.refine.comparison import compare_potentials
+    from keygrasp.refine.online import OnlineConfig
 
-    config = OnlineConfig(seed=options.seed)
-    if options.episodes is not None:
-        config = dataclasses.replace(config, episodes=options.episodes)
+    given = {"episodes": options.episodes, "n_step": options.n_step}
+    config = OnlineConfig(
+        seed=options.seed,
+        scale=options.scale,
+        outcome=options.outcome,
+        **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+    )
     names = tuple(dict.fromkeys(options.potentials))
+    console.load_physics()
     with steps.StepBar("runs") as bar:
         return compare_potentials(
-            names, config, options.seeds, workers=options.workers, on_run=lambda n, total: bar.update(n, total, {})
+            names,
+            config,
+            options.seeds,
+            options.runs,
+            workers=options.workers,
+            on_run=lambda done, total: bar.update(done, total, {}),
         )
 
 

@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from keygrasp.errors import InputError
 from keygrasp.grasps import random_feasible
-from keygrasp.perception import Perceived, perceive
+from keygrasp.perception import perceive
 from keygrasp.protocol import Scene
 from keygrasp.refine.actions import ACTIONS, EXECUTE, ActionSet
 from keygrasp.refine.state import (
@@ -34,6 +34,18 @@ from keygrasp.scene import TOTAL_ROWS, GripperSpec, PlanarGrasp
 Observation = dict[str, Any]
 
 
+def observation_space() -> spaces.Dict:
+    """Space of one observation: the network's inputs of one grasp."""
+    return spaces.Dict(
+        {
+            "heights": spaces.Box(-np.inf, np.inf, (HEIGHT_CHANNELS, GRID_ACROSS, GRID_ALONG), np.float32),
+            "keypoints": spaces.Box(-np.inf, np.inf, (TOTAL_ROWS, KEYPOINT_FEATURES), np.float32),
+            "mask": spaces.MultiBinary(TOTAL_ROWS),
+            "scalars": spaces.Box(-np.inf, np.inf, (SCALARS,), np.float32),
+        }
+    )
+
+
 class RefinementEnv(gymnasium.Env[Observation, np.int64]):
     """One episode refines one grasp on one object.
 
@@ -44,7 +56,6 @@ class RefinementEnv(gymnasium.Env[Observation, np.int64]):
         make_scene: Builds a settled scene from a seed; the environment closes it.
         max_steps: Moves after which an episode is truncated.
         actions: Step sizes and bounds.
-        kept: Scenes that are made once, with the seeds 0 … kept − 1, and drawn from; 0 makes a new one each episode.
     """
 
     def __init__(
@@ -52,26 +63,16 @@ class RefinementEnv(gymnasium.Env[Observation, np.int64]):
         make_scene: Callable[[int], Scene],
         max_steps: int = 10,
         actions: ActionSet | None = None,
-        kept: int = 0,
     ) -> None:
-        if max_steps < 1 or kept < 0:
-            raise InputError(f"max_steps must be at least 1 and kept at least 0, not {max_steps} and {kept}")
+        if max_steps < 1:
+            raise InputError(f"max_steps must be at least 1, not {max_steps}")
         self._make_scene = make_scene
-        self._kept: dict[int, tuple[Scene, Perceived]] = {}
-        self._keep = kept
         self._max_steps = max_steps
         self._actions = actions or ActionSet()
         self._scene: Scene | None = None
         self._steps = 0
         self.action_space = spaces.Discrete(ACTIONS)
-        self.observation_space = spaces.Dict(
-            {
-                "heights": spaces.Box(-np.inf, np.inf, (HEIGHT_CHANNELS, GRID_ACROSS, GRID_ALONG), np.float32),
-                "keypoints": spaces.Box(-np.inf, np.inf, (TOTAL_ROWS, KEYPOINT_FEATURES), np.float32),
-                "mask": spaces.MultiBinary(TOTAL_ROWS),
-                "scalars": spaces.Box(-np.inf, np.inf, (SCALARS,), np.float32),
-            }
-        )
+        self.observation_space = observation_space()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -80,23 +81,22 @@ class RefinementEnv(gymnasium.Env[Observation, np.int64]):
 
         Args:
             seed: Seed of object and grasp.
-            options: ``start`` sets the grasp (x, y, z, yaw, width), ``scene`` the number of the scene.
+            options: ``start`` sets the grasp (x, y, z, yaw, width).
         """
         super().reset(seed=seed)
         self._leave()
         rng = np.random.default_rng(int(self.np_random.integers(2**63)))
         start = np.asarray((options or {}).get("start", ()), dtype=float)
-        number = (options or {}).get("scene")
         while True:
-            self._scene, perceived = self._enter(int(rng.integers(2**31)) if number is None else int(number))
+            self._scene = self._make_scene(int(rng.integers(2**31)))
+            perceived = perceive(self._scene.view)
             if perceived.segments:
                 if start.size == 0:
                     drawn = random_feasible(perceived, 0, self._gripper, rng, 1)
                     start = drawn[0] if len(drawn) else start
                 if start.size == 5:
                     break
-            self._leave()
-            number = None  # nothing to grasp there: another one is drawn
+            self._leave()  # nothing to grasp there: another one is drawn
         self._seen = seen_object(perceived, 0)
         self._tensors = SceneTensors.build([perceived.height_map], [perceived.keypoints[0]])
         self._grasp = torch.as_tensor(start, dtype=torch.float32)[None]
@@ -119,26 +119,11 @@ class RefinementEnv(gymnasium.Env[Observation, np.int64]):
         return self._observe(), reward, terminated, not terminated and self._steps >= self._max_steps, info
 
     def close(self) -> None:
-        """Release the physics worlds."""
+        """Release the physics world."""
         self._leave()
-        for scene, _ in self._kept.values():
-            scene.close()
-        self._kept = {}
-
-    def _enter(self, number: int) -> tuple[Scene, Perceived]:
-        """A scene and what its image shows."""
-        if not self._keep:
-            scene = self._make_scene(number)
-            return scene, perceive(scene.view)
-        number %= self._keep
-        if number not in self._kept:
-            scene = self._make_scene(number)
-            self._kept[number] = scene, perceive(scene.view)
-        return self._kept[number]
 
     def _leave(self) -> None:
-        """Be in no scene; one that is not kept is closed."""
-        if self._scene is not None and not self._keep:
+        if self._scene is not None:
             self._scene.close()
         self._scene = None
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from keygrasp.geometry.poses import Array
 from keygrasp.geometry.rectangles import smallest_rectangle
 from keygrasp.perception import Perceived
 from keygrasp.scene import PlanarGrasp, SymbolicState
-from keygrasp.scene.symbols import COLOURS, SHAPES
+from keygrasp.scene.symbols import COLOURS, COLUMN, SHAPES
+
+_GRIPPER = [COLUMN[name] for name in ("gripper_x", "gripper_y", "gripper_z", "gripper_yaw", "gripper_width")]
 
 
 def seen_object(perceived: Perceived, index: int) -> SymbolicState:
@@ -41,3 +44,10 @@ def with_grasp(state: SymbolicState, grasp: PlanarGrasp) -> SymbolicState:
     return state.replace(
         gripper_x=grasp.x, gripper_y=grasp.y, gripper_z=grasp.z, gripper_yaw=grasp.yaw, gripper_width=grasp.width
     )
+
+
+def rows_with_grasps(rows: Array, grasps: Array) -> Array:
+    """Rows (N, D) of objects with the grippers at grasps (N, 5), before they close; yaws lie in [-π/2, π/2)."""
+    rows = np.array(rows, dtype=float)
+    rows[:, _GRIPPER] = grasps
+    return rows

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from keygrasp.refine.actions import EXECUTE, ActionSet
+from keygrasp.refine.label_shaping import LabelShaping
 from keygrasp.refine.network import QNetwork
 from keygrasp.refine.state import SceneTensors, featurise
 from keygrasp.scene import GripperSpec
@@ -30,18 +31,23 @@ def n_step_targets(
     actions: ActionSet,
     gamma: float,
     n_step: int,
+    shaping: LabelShaping | None = None,
 ) -> Tensor:
     """Targets in [0, 1] for moves ``first`` (B,) from ``grasps`` (B, 5) in scenes ``index`` (B,).
 
     After the first move the online network's greedy action is followed. A state in which it chooses *execute* ends
     the return there, with the target network's success probability as the value; the last state bootstraps from the
-    target network's value of the online network's choice. Each move costs a factor γ.
+    target network's value of the online network's choice. Each move costs a factor γ. ``shaping`` logs its term, which
+    cancels.
     """
     value = torch.zeros(len(grasps), device=grasps.device)
     discount = torch.full_like(value, gamma)
     running = torch.ones(len(grasps), dtype=torch.bool, device=grasps.device)
+    path, length = [grasps], torch.zeros_like(index)
     grasps = actions.apply(grasps, first, gripper)
     for step in range(1, n_step + 1):
+        path.append(grasps)
+        length = length + running
         features = featurise(scenes, index, grasps, gripper)
         choice = online(features).argmax(dim=1)
         bootstrap = torch.sigmoid(target(features).gather(1, choice[:, None])[:, 0])
@@ -50,4 +56,4 @@ def n_step_targets(
         running = running & ~ends
         grasps = torch.where(running[:, None], actions.apply(grasps, choice, gripper), grasps)
         discount = torch.where(running, discount * gamma, discount)
-    return value
+    return value if shaping is None else shaping.targets(index, torch.stack(path), length, value)

@@ -17,10 +17,8 @@ from keygrasp.shaping.exact import Solution, solve
 from keygrasp.shaping.goals import GoalMDP, random_goal_mdp
 from keygrasp.shaping.grasp_mdp import grasp_mdp
 from keygrasp.shaping.mdp import FiniteMDP, Transition
-from keygrasp.shaping.rules import RulePotential
+from keygrasp.shaping.rules import ADVERSARIAL_SCALE, RulePotential
 
-#: The adversarial potential's size, in multiples of the largest reward.
-ADVERSARIAL_SCALE = 20
 #: Potentials that the campaign tries.
 POTENTIALS = ("accurate", "noisy", "constant", "adversarial")
 #: Told how many MDPs are done, of how many.

@@ -71,6 +71,7 @@ class LearnedPotential(Potential):
         """Estimates (N,) clipped to [0, 1]; 0 before anything was learned."""
         return np.asarray(self._network(_inputs(states))[:, 0].clamp(0, 1).double().numpy())
 
+    @torch.enable_grad()  # also where a learner computes its targets, without gradients of its own
     def learn(self, states: Array, returns: Array, steps: int = 1) -> float:
         """Remember states (N, D) with their returns (N,) of the unshaped task, and take gradient steps.
 

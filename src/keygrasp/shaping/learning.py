@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from keygrasp.errors import ConfigurationError
 from keygrasp.geometry.poses import Array
 from keygrasp.scene.tasks import Task
-from keygrasp.shaping.campaign import ADVERSARIAL_SCALE
 from keygrasp.shaping.exact import solve
 from keygrasp.shaping.grasp_mdp import GraspMDP, grasp_mdp
+from keygrasp.shaping.guard import Guard, split_guard
 from keygrasp.shaping.learned import LearnedConfig, LearnedPotential
 from keygrasp.shaping.mdp import Transition
-from keygrasp.shaping.potential import Potential, Stationarity, TablePotential, ZeroPotential
-from keygrasp.shaping.rules import RulePotential
+from keygrasp.shaping.options import make_potential
+from keygrasp.shaping.potential import Potential, Stationarity, TablePotential
 from keygrasp.shaping.term import ShapingTerm
 
 #: Potentials that can be compared here; ``llm`` needs an endpoint.
@@ -131,22 +131,18 @@ def build_potential(name: str, grasp: GraspMDP, seed: int = 0) -> Potential:
     Raises:
         ConfigurationError: If the name is unknown.
     """
-    if name == "none":
-        return ZeroPotential()
     if name == "learned":
         return _LearnedTable(grasp, LearnedConfig(seed=seed))
-    if name in ("rules", "adversarial"):
-        scores = RulePotential().values(grasp.rows, Task())
-        return TablePotential(scores if name == "rules" else -ADVERSARIAL_SCALE * scores, name)
-    if name == "llm":
-        from keygrasp.shaping.llm import language_model_potential
-
-        return TablePotential(language_model_potential().values(grasp.rows, Task()), name)
-    raise ConfigurationError(f"unknown potential '{name}'", f"Known: {', '.join(LEARNERS)}")
+    potential = make_potential(name)
+    return potential if name == "none" else TablePotential(potential.values(grasp.rows, Task()), name)
 
 
 def learn(name: str, config: LearningConfig, on_episode: Callable[[int], None] | None = None) -> LearningCurve:
-    """Q-learning with one potential, seed after seed; ``on_episode`` is told how many a seed has, mean of all."""
+    """Q-learning with one potential, seed after seed; ``on_episode`` is told how many a seed has, mean of all.
+
+    With ``+guard`` behind its name, a second table learns the same transitions without shaping, and acts where it does
+    better (:mod:`keygrasp.shaping.guard`).
+    """
     learners = []
     for seed in range(config.seeds):
         learners.append(_Learner(name, config, config.seed + seed))
@@ -218,6 +214,7 @@ class _Learner:
         values = solve(mdp).values
         self._best = float(sum(values[s] for s in self._grasp.starts) / len(self._grasp.starts))
         self._rng = random.Random(seed)
+        name, guarded = split_guard(name)
         self._potential = build_potential(name, self._grasp, seed)
         self._term = ShapingTerm(self._potential, self._gamma)
         self._outcomes = [[_outcomes(outcomes) for outcomes in actions] for actions in mdp.transitions]
@@ -225,7 +222,10 @@ class _Learner:
         static = self._potential.stationarity is Stationarity.STATIC
         self._shaping = self._tabulate() if static else None
         self._acting = [state for state in range(mdp.states) if mdp.actions(state)]
-        self._q = [[0.0] * len(actions) for actions in mdp.transitions]
+        # With a guard, the second table learns without shaping.
+        self._tables = [[[0.0] * len(actions) for actions in mdp.transitions] for _ in range(1 + guarded)]
+        self._guard = Guard(len(self._tables))
+        self._lots = np.random.default_rng(seed)
         self.success: list[bool] = []
         self.worth: list[float] = []
         self.regret = 0.0
@@ -249,16 +249,18 @@ class _Learner:
         state = self._rng.choice(self._acting if anywhere else self._grasp.starts)
         visited, gained, terminated = [state], 0.0, False
         step_size = config.step_size * (1 - 0.95 * number / config.episodes)
+        arm = self._guard.choose(self._lots)
         if self._shaping is None:
             self._term.reset(_row(state), [None])
         for age in range(config.max_steps):
-            action = self._act(state)
+            action = self._act(self._tables[arm][state])
             following, reward, terminated = self._draw(state, action)
             truncated = not terminated and age + 1 == config.max_steps
             shaping = self._shaped(state, following, terminated, truncated)
             # Where cut off, the value bootstraps and Φ stays; where terminated, neither.
-            target = reward + shaping + (0.0 if terminated else gamma * max(self._q[following]))
-            self._q[state][action] += step_size * (target - self._q[state][action])
+            for q, added in zip(self._tables, (shaping, 0.0), strict=False):
+                target = reward + added + (0.0 if terminated else gamma * max(q[following]))
+                q[state][action] += step_size * (target - q[state][action])
             self.terms["task"] += reward
             self.terms["shaping"] += shaping
             self.steps += 1
@@ -267,6 +269,7 @@ class _Learner:
                 break
             state = following
             visited.append(state)
+        self._guard.note(arm, gained)
         self.success.append(gained > 0)
         self.regret += self._best - gained
         if number % config.evaluate_every == 0:
@@ -274,9 +277,8 @@ class _Learner:
         if isinstance(self._potential, _LearnedTable):
             self._potential.learn_episode(visited, float(gained > 0), gamma)
 
-    def _act(self, state: int) -> int:
+    def _act(self, q: list[float]) -> int:
         """Greedy with random ties, or random."""
-        q = self._q[state]
         if self._rng.random() < self._config.exploration:
             return self._rng.randrange(len(q))
         best = max(q)
@@ -297,8 +299,9 @@ class _Learner:
 
     def _greedy_value(self) -> float:
         """Value in the starting states of the policy that is greedy now."""
-        matrix, rewards = np.eye(len(self._q)), np.zeros(len(self._q))
-        for state, q in enumerate(self._q):
+        table = self._tables[self._guard.best]
+        matrix, rewards = np.eye(len(table)), np.zeros(len(table))
+        for state, q in enumerate(table):
             before = 0.0
             for cumulated, following, reward, terminated in self._outcomes[state][q.index(max(q))] if q else ():
                 rewards[state] += (cumulated - before) * reward

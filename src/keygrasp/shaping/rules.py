@@ -19,6 +19,8 @@ from keygrasp.scene.symbols import COLOURS, STABLE_STEPS
 from keygrasp.scene.tasks import Task, TaskKind
 from keygrasp.shaping.potential import Potential, Stationarity
 
+#: The adversarial potential's size, in multiples of the largest reward.
+ADVERSARIAL_SCALE = 20
 #: Metres at which the graded part of the approach begins.
 _FAR = 0.5
 
@@ -126,6 +128,16 @@ class RulePotential(Potential):
         grades = np.stack([*(m.graded(states, task) for m in milestones), np.zeros(len(states))], axis=1)
         graded = np.take_along_axis(grades, level[:, None], axis=1)[:, 0]
         return level, graded, _meant(states, task)
+
+
+class AdversarialPotential(RulePotential):
+    """Progress turned round, :data:`ADVERSARIAL_SCALE` times the largest reward: what shaping must survive."""
+
+    name, low, high = "adversarial", -float(ADVERSARIAL_SCALE), 0.0
+
+    def evaluate(self, states: Array, goal: Hashable) -> Array:
+        """Values (N,) of rows (N, D)."""
+        return -ADVERSARIAL_SCALE * super().evaluate(states, goal)
 
 
 def _meant(rows: Array, task: Task) -> NDArray[np.bool_]:

@@ -1,0 +1,57 @@
+"""What finite learning does with a bad potential, and what the guard does about it."""
+
+import numpy as np
+import pytest
+
+from keygrasp.errors import ConfigurationError
+from keygrasp.shaping.guard import Guard, split_guard
+from keygrasp.shaping.learning import LearningConfig, learn
+
+CONFIG = LearningConfig(episodes=600, seeds=2)
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return {name: learn(name, CONFIG) for name in ("none", "adversarial", "adversarial+guard")}
+
+
+def test_an_adversarial_potential_leads_a_learner_that_follows_its_values_away(curves):
+    assert curves["none"].final_success > 0.5
+    assert not curves["adversarial"].success.any()
+
+
+def test_with_a_guard_it_ends_where_learning_without_shaping_ends(curves):
+    guarded = curves["adversarial+guard"]
+    assert guarded.final_success > 0.85 * curves["none"].final_success
+    assert guarded.final_worth == pytest.approx(curves["none"].final_worth, abs=0.1)
+    assert guarded.reward_terms["shaping"] != 0
+
+
+def test_a_guard_deals_most_episodes_to_the_learner_that_gains_most():
+    guard, rng = Guard(2), np.random.default_rng(0)
+    first = [guard.choose(rng) for _ in range(400)]
+    assert 120 < sum(first) < 280  # equal ones by lot
+    for _ in range(20):
+        guard.note(0, 0.2)
+        guard.note(1, 0.6)
+    assert guard.best == 1
+    assert sum(guard.choose(rng) for _ in range(400)) > 360
+    for _ in range(80):
+        guard.note(1, 0.0)
+    assert guard.best == 0
+
+
+def test_one_learner_needs_no_lots():
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    assert Guard(1).choose(rng) == 0
+    assert rng.bit_generator.state == before
+    with pytest.raises(ConfigurationError):
+        Guard(0)
+
+
+def test_a_guard_is_asked_for_behind_the_potentials_name():
+    assert split_guard("rules+guard") == ("rules", True)
+    assert split_guard("rules") == ("rules", False)
+    with pytest.raises(ConfigurationError, match="unknown potential 'magic'"):
+        learn("magic+guard", CONFIG)
