@@ -34,13 +34,13 @@ from keygrasp.skills.development import (
 from keygrasp.skills.millirobot import Millirobot
 
 LIFE_S, RECOVERY_S = 900.0, 600.0
-#: Name, strategy, learner.
+#: Name, strategy, learner; the last is the paper's.
 VARIANTS = (
     ("this learner", "motivated", "regression"),
     ("random choice", "random", "regression"),
     ("fixed order", "fixed", "regression"),
     ("progress only", "progress", "regression"),
-    ("the paper's learner", "motivated", "annealing"),
+    ("annealing", "motivated", "annealing"),
 )
 CHANGES = ("load 380 g", "left motor -30%", "right motor -30%")
 

@@ -102,3 +102,12 @@ def test_command_says_its_version_without_ros(installed):
     location, answer = result.stdout.splitlines()
     assert Path(location).is_relative_to(installed)
     assert keygrasp.__version__ in answer
+
+
+@pytest.mark.slow
+def test_wheel_holds_the_firmware_that_is_compiled_where_it_is_used(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    kinds = (".c", ".h", ".S", ".ld", ".mjs", ".json", "Makefile")
+    sources = {f"keygrasp/skills/firmware/{name}" for name in files_of(ROOT / "firmware") if name.endswith(kinds)}
+    assert "keygrasp/skills/firmware/core/agent.c" in sources
+    assert sources <= names

@@ -184,8 +184,7 @@ def _report(options: Develop, agent: Agent, robot: Millirobot, runs: list[Run]) 
     from keygrasp.skills.pictures import graph_picture, patterns_picture
 
     reached, lived = acquisition(runs), robot.clock
-    known = {state.name for state in agent.skills if state.learned}
-    drawn = [one for name in PATTERNS if name in known for one in draw(agent.memory, robot, name, _DRAWN)]
+    drawn = [one for name in PATTERNS if name in reached for one in draw(agent.memory, robot, name, _DRAWN)]
     table = console.table("skill", "learned at", "runs", "RMS error", "of size", "end off", title="what was learned")
     figures: dict[str, dict[str, float | None]] = {}
     for state in agent.skills:

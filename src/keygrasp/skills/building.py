@@ -16,7 +16,7 @@ from keygrasp.errors import KeygraspError, MissingExtraError
 from keygrasp.objects.cache import cache_directory
 
 FIRMWARE = Path(__file__).parent / "firmware"
-_SOURCES = ("*.c", "*.h", "*.ld", "Makefile")
+_SOURCES = ("*.c", "*.h", "*.S", "*.ld", "Makefile")
 _BUILD_SECONDS = 120.0
 
 
