@@ -54,7 +54,7 @@ def test_simulate_writes_figures_and_plots_and_resumes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "grap"], "unknown method 'grap'"),
+        (["--methods", "graphs"], "unknown method 'graphs'"),
         (["--seeds", "0"], "at least 1 seed"),
         (["--samples", "100"], "no more a batch than samples"),
         (["--json", "/proc/nowhere/f.json"], "can't write"),

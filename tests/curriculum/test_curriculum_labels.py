@@ -50,7 +50,7 @@ def test_a_collection_follows_outcomes_and_resumes_with_the_same_scenes(tmp_path
 
 def test_an_unknown_scheduler_is_refused():
     with pytest.raises(ConfigurationError, match="scheduler"):
-        CollectConfig(scheduler="grap")
+        CollectConfig(scheduler="graphs")
 
 
 def test_labels_from_before_there_were_schedulers_can_be_gone_on_with():

@@ -231,7 +231,7 @@ def test_rules_out_of_range_are_refused(changes):
 
 def test_an_unknown_scheduler_names_the_nearest():
     with pytest.raises(ConfigurationError, match="'graph'"):
-        make_scheduler("grap", FEATURES)
+        make_scheduler("graphs", FEATURES)
     with pytest.raises(ConfigurationError, match="bananas"):
         make_scheduler("graph", FEATURES, bananas=3)
 

@@ -72,7 +72,7 @@ def test_one_trial_of_each_object_needs_no_such_section():
     assert spent_of(CONFIG.identity(), [record(i, scenes[i], True) for i in range(CONFIG.objects)]) is None
 
 
-@pytest.mark.parametrize("changes", [{"scheduler": "grap"}, {"budget": 0}, {"scheduler": "all"}, {"budget": -3}])
+@pytest.mark.parametrize("changes", [{"scheduler": "graphs"}, {"budget": 0}, {"scheduler": "all"}, {"budget": -3}])
 def test_a_scheduler_and_a_budget_belong_together(changes):
     values = {"scheduler": "graph", "budget": 10, **changes}
     with pytest.raises(ConfigurationError, match="scheduler"):
