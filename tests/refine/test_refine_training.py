@@ -148,3 +148,16 @@ def test_dropout_acts_in_training_alone(labels, tmp_path):
         torch.rand(2, 3, KEYPOINT_FEATURES), torch.ones(2, 3, dtype=torch.bool), torch.rand(2, SCALARS),
     )  # fmt: skip
     assert torch.equal(network(features), network(features))
+
+
+def test_each_shaping_option_trains_the_same_network_and_logs_its_terms(labels, tmp_path):
+    plain = train(config(labels, tmp_path / "none"))
+    expected, _ = load_network(tmp_path / "none" / "weights.safetensors")
+    for name in ("rules", "learned"):
+        report = train(config(labels, tmp_path / name, shaping=name, shaping_scale=2.0))
+        network, _ = load_network(tmp_path / name / "weights.safetensors")
+        for one, two in zip(network.parameters(), expected.parameters(), strict=True):
+            assert torch.allclose(one, two, atol=1e-4)
+        assert report["final"]["reward_task"] > 0
+        assert report["final"]["reward_shaping"] != 0
+    assert "reward_shaping" not in plain["final"]

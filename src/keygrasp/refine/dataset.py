@@ -12,8 +12,10 @@ from torch import Tensor
 
 from keygrasp.errors import ImageError, InputError
 from keygrasp.experience.labels import LabelFolder
+from keygrasp.geometry.poses import Array
 from keygrasp.perception import perceive
 from keygrasp.refine.state import SceneTensors
+from keygrasp.refine.symbols import seen_object
 from keygrasp.scene import GripperSpec, HeightMap, Keypoints
 
 #: Told how many scenes are done, of how many.
@@ -31,6 +33,7 @@ class GraspDataset:
         success: (N,) float32, 1 where the execution succeeded.
         gripper: The gripper that executed.
         objects: Name of the object of each scene, S of them.
+        symbols: (S, D) symbols of their objects as perceived, where they were asked for.
     """
 
     scenes: SceneTensors
@@ -39,6 +42,7 @@ class GraspDataset:
     success: Tensor
     gripper: GripperSpec
     objects: tuple[str, ...]
+    symbols: Array | None = None
 
     def to(self, device: torch.device) -> GraspDataset:
         """The same data on another device."""
@@ -49,11 +53,14 @@ class GraspDataset:
             self.success.to(device),
             self.gripper,
             self.objects,
+            self.symbols,
         )
 
 
-def load_dataset(folders: Sequence[Path], on_progress: Progress | None = None) -> GraspDataset:
-    """Read label folders and perceive their images.
+def load_dataset(
+    folders: Sequence[Path], on_progress: Progress | None = None, *, symbols: bool = False
+) -> GraspDataset:
+    """Read label folders and perceive their images; with ``symbols`` read their objects' symbols off them as well.
 
     Scenes in whose image no object is found carry no state and are left out.
 
@@ -69,6 +76,7 @@ def load_dataset(folders: Sequence[Path], on_progress: Progress | None = None) -
     names: list[str] = []
     grasps: list[np.ndarray] = []
     success: list[np.ndarray] = []
+    rows: list[Array] = []
     every = [(folder, labels) for folder in opened for labels in folder.scenes()]
     for done, (folder, labels) in enumerate(every):
         if on_progress is not None:
@@ -85,6 +93,8 @@ def load_dataset(folders: Sequence[Path], on_progress: Progress | None = None) -
         names.append(labels.object_name)
         grasps.append(labels.grasps)
         success.append(labels.success)
+        if symbols:
+            rows.append(seen_object(perceived, 0).to_row())
     if not maps:
         raise InputError(f"no labels in {', '.join(str(f) for f in folders)}", "Run 'keygrasp collect' first")
     return GraspDataset(
@@ -94,4 +104,5 @@ def load_dataset(folders: Sequence[Path], on_progress: Progress | None = None) -
         success=torch.from_numpy(np.concatenate(success).astype(np.float32)),
         gripper=opened[0].gripper,
         objects=tuple(names),
+        symbols=np.stack(rows) if symbols else None,
     )

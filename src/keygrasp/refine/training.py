@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ from keygrasp.provenance import provenance
 from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.checkpoint import load_checkpoint, save_checkpoint
 from keygrasp.refine.dataset import GraspDataset, load_dataset
+from keygrasp.refine.label_shaping import LabelShaping
 from keygrasp.refine.network import NetworkConfig, QNetwork, save_network
 from keygrasp.refine.state import featurise, noisy_heights
 from keygrasp.refine.targets import n_step_targets
@@ -55,6 +56,8 @@ class TrainConfig:
         height_noise: Metres of fresh noise on the height samples each time a label is seen.
         dropout: Share of the trunk's units that are left out of a training step.
         evaluate_every: Steps between looks at the validation labels (and checkpoints).
+        shaping: Potential whose shaping term is logged along the moves; in targets from labels it cancels.
+        shaping_scale: Factor of that term.
         device: ``cpu``, ``cuda`` or ``auto``.
         seed: Seed of weights, batches and noise.
         network: Sizes of the network.
@@ -78,6 +81,8 @@ class TrainConfig:
     height_noise: float = 0.0
     dropout: float = 0.0
     evaluate_every: int = 250
+    shaping: Literal["none", "rules", "llm", "learned"] = "none"
+    shaping_scale: float = 1.0
     device: str = "auto"
     seed: int = 0
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -112,6 +117,11 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(
             self.online.parameters(), config.learning_rate, weight_decay=config.weight_decay
         )
+        self.shaping: LabelShaping | None = None
+        if config.shaping != "none":
+            self.shaping = LabelShaping(
+                config.shaping, data.symbols, config.gamma, scale=config.shaping_scale, seed=config.seed
+            )
         self.step = 0
         self.seconds = {"rollouts": 0.0, "credit": 0.0, "reward": 0.0, "update": 0.0}
 
@@ -129,6 +139,7 @@ class Trainer:
             targets = n_step_targets(
                 self.online, self.target, self.data.scenes, index, grasps, first, self.data.gripper,
                 actions=self.config.actions, gamma=self.config.gamma, n_step=self.config.n_step,
+                shaping=self.shaping,
             )  # fmt: skip
             begin = self._charge("credit", begin)
             logits = self.online(featurise(self.data.scenes, index, grasps, self.data.gripper))
@@ -144,7 +155,8 @@ class Trainer:
                 slow.lerp_(fast, self.config.target_rate)
         self.step += 1
         self._charge("update", begin)
-        return {name: float(value.detach()) for name, value in losses.items()}
+        terms = self.shaping.terms if self.shaping is not None else {}
+        return {name: float(value.detach()) for name, value in losses.items()} | terms
 
     @torch.inference_mode()
     def evaluate(self) -> dict[str, float]:
@@ -212,7 +224,7 @@ def train(config: TrainConfig, on_step: OnStep | None = None, *, resume: bool = 
     Returns:
         The report that is also written to ``report.json``: figures, seconds by cost, labels, provenance.
     """
-    data = load_dataset(config.labels)
+    data = load_dataset(config.labels, symbols=config.shaping != "none")
     validation = load_dataset(config.validation) if config.validation else None
     trainer = Trainer(config, data, validation)
     checkpoint = config.out / "checkpoint.safetensors"
