@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from credit import verdicts
+from credit import UNCAPTURED, verdicts
 
 from keygrasp.files import read_json, write_text
 
@@ -58,7 +58,7 @@ def plot(data: Json) -> str:
     own = {_case(r): r["device_us"] for r in data["rows"] if r["who"] == OURS and "error" not in r}
     ratios: dict[tuple[str, str], list[float]] = {}
     for r in data["rows"]:
-        if r["who"] != OURS and "error" not in r and _case(r) in own:
+        if r["who"] not in (OURS, *UNCAPTURED) and "error" not in r and _case(r) in own:
             ratios.setdefault((f"{r['rows']}×{r['steps']}", r["who"]), []).append(r["device_us"] / own[_case(r)])
     colours = dict(
         zip(

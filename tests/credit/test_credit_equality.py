@@ -81,13 +81,14 @@ def test_nan_beyond_an_end_stays_there_in_many_rows():
 
 @pytest.mark.parametrize("tiling", [
     Tiling(8, 4, 1), Tiling(4, 4, 1, 3), Tiling(4, 4, 1, 5, group=4), Tiling(32, 4, 2, group=4),
-    Tiling(8, 2, 1, group=4),
+    Tiling(8, 2, 1, group=4), Tiling(8, 4, 1, 2, group=2),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_way_to_cut_the_work_up_gives_the_same(name, tiling, monkeypatch):
     launch._plans.clear()
     monkeypatch.setattr(launch, "choose_tiling", lambda *_, **__: tiling)
-    case = make_case(12, 3, time_dim=1, dense=tiling.parts == 3)
+    layout = "transposed" if tiling.group == 2 else "plain"
+    case = make_case(12, 3, time_dim=1, layout=layout, dense=tiling.parts == 3, actions=tiling.group)
     expected_carry, carry = Carry(), Carry()
     expected = call(name, case, "reference", expected_carry)
     found = call(name, case, "triton", carry)

@@ -1,7 +1,7 @@
 """How the work of a call is cut up: a pure function of its shape, so that it can be read, tested and measured.
 
-The numbers are the best of some twenty tilings a shape for GAE and V-trace on an H200; the other kinds follow them
-unmeasured. ``benchmarks/credit_tune.py`` measures the alternatives for any kind, shape and GPU.
+The numbers are the best of some fifteen tilings a shape for GAE, V-trace and Retrace on an H200; the other kinds follow
+GAE unmeasured. ``benchmarks/credit_tune.py`` measures the alternatives for any kind, shape and GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Tiling(NamedTuple):
         warps: Warps of a program, a power of two.
         parts: Parts that the sequence is split into; 1 for a single pass.
         pipeline: Tiles in flight where a program has several.
-        group: Neighbouring steps that a thread reads at once, 1 or 4; 4 needs T to be a multiple of it.
+        group: Neighbouring steps that a thread owns, a power of two; where time is contiguous, 1, or 4 in one read.
     """
 
     steps: int
@@ -33,8 +33,8 @@ class Tiling(NamedTuple):
 
 #: A sequence is split if a multiprocessor had fewer programs than this (half of it where rows are neighbours).
 _PROGRAMS = 2
-#: Programs that a multiprocessor gets when a sequence is split.
-_SPLIT_PROGRAMS = 16
+#: Programs that a multiprocessor gets when a sequence is split (half of it where rows are neighbours).
+_SPLIT_PROGRAMS = 8
 #: Most parts of a split: each program folds all parts before its own.
 _MOST_PARTS = 512
 
@@ -64,47 +64,70 @@ def choose_tiling(
     """
     heavy = kind in (Kind.VTRACE, Kind.RETRACE)
     if time_contiguous:
-        tiling = _along_time(steps, rows, heavy, processors)
+        tiling = _along_actions(steps, rows, processors) if actions > 1 else _along_time(steps, rows, heavy, processors)
         group = 4 if groupable and steps % 4 == 0 and tiling.steps >= 8 else 1
         tiling = tiling._replace(group=group)
     else:
-        tiling = _along_rows(steps, rows, heavy, processors)
-    if actions > 1:  # each element brings as many values again
-        shorter = max(8, tiling.steps // _power(actions))
-        tiling = tiling._replace(steps=min(tiling.steps, shorter))
+        tiling = _along_rows(steps, rows, heavy, actions > 1, processors)
+        if not groupable:
+            tiling = tiling._replace(group=1)
     programs = -(-rows // tiling.rows)
     tiles = -(-steps // tiling.steps)
-    if splittable and tiles > 4 and programs < (_PROGRAMS if time_contiguous else 1) * processors and steps > 2048:
-        parts = min(tiles, _MOST_PARTS, -(-_SPLIT_PROGRAMS * processors // programs))
+    share = 1 if time_contiguous else 2
+    if splittable and tiles > 4 and programs < _PROGRAMS * processors // share and steps > 2048:
+        parts = min(tiles, _MOST_PARTS // share, -(-_SPLIT_PROGRAMS * processors // (share * programs)))
         tiling = tiling._replace(parts=max(1, parts))
     return tiling
 
 
+def _along_actions(steps: int, rows: int, processors: int) -> Tiling:
+    """Time is contiguous behind the actions: a warp takes 128 elements."""
+    if steps >= 1024 and rows >= 8 * processors:
+        return Tiling(256, 1, 2, pipeline=1)
+    bt = min(_power(steps), 128)
+    return Tiling(bt, max(1, min(128 // bt, _power(rows))), 1, pipeline=2 if steps > 2048 else 1)
+
+
 def _along_time(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
-    """Time is contiguous: a warp takes a few short rows or part of a long one, several warps only if rows are few."""
-    bt = min(_power(steps), 256 if heavy else 512)
-    if bt > 128:
-        if rows >= 8 * processors:
-            return Tiling(bt, 1, 1)
-        bt = min(_power(steps), 512 if heavy else 1024)
-        return Tiling(bt, 1, max(1, bt // 256))
-    bn = max(1, min((512 if heavy else 1024) // bt, _power(rows)))
-    while bn > 1 and -(-rows // bn) < 4 * processors:
-        bn //= 2
-    return Tiling(bt, bn, max(1, bt * bn // 256))
+    """Time is contiguous: a tile is a whole row where registers allow, or several short ones."""
+    bt = _power(steps)
+    if bt <= 512:
+        bn = max(1, min(1024 // bt, _power(rows)))
+        while bn > 1 and -(-rows // bn) < 3 * processors:
+            bn //= 2
+        return Tiling(bt, bn, max(1, bt * bn // 128))
+    if bt <= (1024 if heavy else 2048):
+        return Tiling(bt, 1, 8)
+    if rows < 2 * processors or heavy:
+        return Tiling(512, 1, 4 if rows < 2 * processors and heavy else 2)
+    return Tiling(2048, 1, 8)
 
 
-def _along_rows(steps: int, rows: int, heavy: bool, processors: int) -> Tiling:
-    """Neighbouring rows are neighbours in memory: a tile is at least 32 bytes wide and as long as registers allow."""
-    if heavy:
-        bn = 8 if rows >= 8 else _power(rows)
-        bt = min(_power(steps), 32)
-        return Tiling(bt, bn, max(1, bt * bn // 256), pipeline=1)
-    bn = min(32, _power(rows))
-    while bn > 8 and -(-rows // bn) < processors:
-        bn //= 2
-    bt = min(_power(steps), max(1, 1024 // bn))
-    return Tiling(bt, bn, max(1, min(8, bt * bn // 256)))
+def _along_rows(steps: int, rows: int, heavy: bool, actions: bool, processors: int) -> Tiling:
+    """Neighbouring rows are neighbours in memory: a thread walks along its row, several warps share a tile's steps."""
+    longest = _power(steps)
+    columns = min(16 if rows <= 64 and steps > 2048 else 32, _power(rows))
+    few = -(-rows // 32) <= 2 * processors  # programs, so that each needs many warps
+    if longest <= 8 and (actions or not heavy):
+        group, groups, columns = longest, 1, min(128, _power(rows))
+    elif longest <= 16:
+        group, groups = (2, 8) if heavy else (4, 4)
+    elif longest <= 64:
+        group, groups = (4, 8) if heavy else (8, 4)
+        if heavy and not actions:
+            columns = min(64, _power(rows))
+    elif heavy:
+        group, groups = (8, 16 if longest <= 128 else 8) if few else (8, 4)
+    elif few and longest <= 128:
+        group, groups = 8, 16
+    elif steps > 2048:
+        group, groups = (16, 4) if rows <= 64 else (8, 8)
+    else:
+        group, groups = 16, 8
+    group = min(group, longest)
+    groups = min(groups, longest // group)
+    warps = max(1, groups * columns // 32 // (2 if columns == 64 and groups > 1 else 1))
+    return Tiling(group * groups, columns, warps, pipeline=1, group=group)
 
 
 def _power(number: int) -> int:

@@ -2,10 +2,9 @@
 
 A program owns ``BN`` rows and walks along time in tiles of ``BT`` steps, in the order of the recurrence: position ``s``
 counts from the first processed step, so that ``s = t`` for the forward kinds and ``s = T - 1 - t`` for the others. In
-each
-tile it makes the coefficients from the inputs, combines them by an associative scan and adds what the tile before left.
-Few long rows are split into parts (grid axis 1): one launch reduces every part to its (u, v), a second one folds the
-parts before its own and writes. Both are deterministic.
+each tile it makes the coefficients from the inputs, combines them by an associative scan and adds what the tile before
+left. Few long rows are split into parts (grid axis 1): one launch reduces every part to its (u, v), a second one folds
+the parts before its own and writes. Both are deterministic.
 
 Boundaries are selected, never multiplied: a factor of 0 cuts, so that a NaN of the next episode stays there.
 """
@@ -21,15 +20,21 @@ from keygrasp.credit.tiles import (
     CARRY,
     DATA,
     DISCOUNTED,
+    DN,
+    DT,
     GAE,
     GAMMA,
+    KEEP,
     LAM,
     LAST_VALUE,
     LINEAR,
     LOG_PROBS,
     MASK,
+    N0,
     NEXT_VALUES,
     RETRACE,
+    S0,
+    T0,
     TD_LAMBDA,
     TERMINATED,
     TRACES,
@@ -38,151 +43,215 @@ from keygrasp.credit.tiles import (
     VALUES,
     VTRACE,
     apply,
-    expectation,
-    following,
-    load_flag,
-    load_log_ratio,
-    load_number,
-    load_rows,
-    load_tile,
-    own_factor,
-    solve_tile,
+    compose_all,
+    latest_known,
+    place_tile,
+    previous,
+    read,
+    read_expectations,
+    read_flags,
+    read_floats,
+    read_log_ratios,
+    read_numbers,
+    read_rows,
+    solve,
     then,
     tile_end,
-    time_and_row,
+    write,
 )
 
 #: What a launch does: everything at once, or the two halves of a split over the sequence.
 WHOLE, REDUCE, APPLY = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+#: Parts that one thread folds.
+FOLD = tl.constexpr(8)
+#: Position of the scalar parameters; clips of ratios are logarithms.
+N_GAMMA, N_LAM, N_RHO, N_C, N_PG_RHO = (tl.constexpr(index) for index in range(5))
+#: Position of what a step is made of.
+X_DATA, X_VALUE, X_TERMINATED, X_TRUNCATED, X_DISCOUNT, X_TRACE, X_LOG_RATIO = (tl.constexpr(i) for i in range(7))
 
 
 @triton.jit
-def _coefficients(
-    P, S, data, value, successor, terminated, truncated, discount, trace, log_ratio, log_rho, log_c, KIND: tl.constexpr
-):  # fmt: skip
-    """(u, v) of each step: x -> u + v * x."""
-    done = terminated | truncated
-    if KIND == DISCOUNTED:
-        u, v = data + discount * successor, discount
-    elif KIND == TD_LAMBDA:
-        u, v = data + discount * tl.where(done, 1.0, 1.0 - trace) * successor, discount * trace
-    elif KIND == GAE:
-        u, v = data + discount * successor - value, discount * trace
-    elif KIND == RETRACE:
-        u, v = data + discount * successor - value, discount
-    else:
-        u = tl.exp(tl.minimum(log_ratio, log_rho)) * (data + discount * successor - value)
-        v = discount * trace * tl.exp(tl.minimum(log_ratio, log_c))
-    return u, tl.where(done, 0.0, v)
+def _edge(at, FORWARD: tl.constexpr, GROUP: tl.constexpr):
+    """The place of the step processed before each group's first one."""
+    start = at[S0] + GROUP * tl.arange(0, at[DT].shape[0])[:, None]
+    keep = (at[KEEP][0] & (start > 0),)
+    return at[S0], at[T0] + (-1 if FORWARD else 1), at[N0], at[DT], at[DN], keep
 
 
 @triton.jit
-def _tile(
-    P, S, OUT, OUT_S, s0, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c, log_pg,
-    KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, ACTIONS: tl.constexpr,
-    ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, WIDE: tl.constexpr,
+def _given(
+    P, S, at, counts, numbers, KIND: tl.constexpr, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr
 ):  # fmt: skip
-    """Process one tile from position ``s0``; returns the state after it and, for REDUCE, the composed (u, v)."""
-    m = tl.arange(0, BT)[:, None]
-    g = tl.arange(0, BT // GROUP)[:, None]  # groups, and where each starts in time
-    if WIDE:
-        m, g = m.to(tl.int64), g.to(tl.int64)
-    live = (s0 + (m // GROUP) * GROUP < end) & row_ok  # the whole group: T is a multiple of GROUP
-    if FORWARD:
-        t0, dt, dg, back = tl.cast(s0, tl.int64), m, GROUP * g, -1
-    else:  # positions count backward in time; within a group, memory order stays forward
-        t0, dt, dg, back = tl.cast(steps - GROUP - s0, tl.int64), m % GROUP - (m // GROUP) * GROUP, -GROUP * g, GROUP
-    counts = live
-    if P[MASK] is not None:
-        counts = live & load_flag(P, S, MASK, t0, n0, dt, dn, live)
-    data = load_tile(P, S, DATA, t0, n0, dt, dn, live).to(tl.float32)
-    value = data
+    """What the steps of a tile are made of, in the order of X_DATA and so on; anything where a kind has none of it."""
+    data = read_floats(P, S, DATA, at, at[KEEP], FORWARD, GROUP, VECTOR)
+    value, terminated, truncated, discount, trace, log_ratio = data, counts, counts, data, data, data
     if (P[VALUES] is not None) and (KIND != TD_LAMBDA or GROUP > 1 or P[MASK] is not None):
-        value = load_tile(P, S, VALUES, t0, n0, dt, dn, live).to(tl.float32)
+        value = read_floats(P, S, VALUES, at, at[KEEP], FORWARD, GROUP, VECTOR)
+    if KIND < LINEAR:
+        terminated = read_flags(P, S, TERMINATED, at, at[KEEP], FORWARD, GROUP, VECTOR)
+        truncated = read_flags(P, S, TRUNCATED, at, at[KEEP], FORWARD, GROUP, VECTOR)
+        discount = read_numbers(P, S, GAMMA, numbers[N_GAMMA], at, at[KEEP], FORWARD, GROUP, VECTOR)
+        trace = read_numbers(P, S, LAM, numbers[N_LAM], at, at[KEEP], FORWARD, GROUP, VECTOR)
+    if P[LOG_PROBS] is not None:
+        log_ratio = read_log_ratios(P, S, at, at[KEEP], FORWARD, GROUP, VECTOR)
+    return data, value, terminated, truncated, discount, trace, log_ratio
+
+
+@triton.jit
+def _following(P, S, value, counts, nearest, at, row_ok, GROUP: tl.constexpr):
+    """Value of the next step in time that isn't masked, and what the tile after this one needs for the same."""
+    found = ()
+    if P[MASK] is not None:  # groups are single steps here
+        latest, known = tl.associative_scan(
+            (tl.where(counts[0], value[0], 0.0), counts[0].to(tl.int32)), 0, latest_known
+        )
+        latest = tl.where(known != 0, latest, nearest[None, :])
+        found = (previous(latest, nearest),)
+        nearest = tile_end(latest)
+    else:
+        edge_at = _edge(at, False, GROUP)
+        edge = read_floats(P, S, VALUES, edge_at, edge_at[KEEP], False, 1, False)[0]
+        if P[LAST_VALUE] is not None:
+            last = read_rows(P, S, LAST_VALUE, at[N0], at[DN], row_ok)
+            start = at[S0] + GROUP * tl.arange(0, at[DT].shape[0])[:, None]
+            edge = tl.where(start == 0, last, edge)
+        found = (edge,)
+        for k in tl.static_range(1, GROUP):
+            found = found + (value[k - 1],)
+    return found, nearest
+
+
+@triton.jit
+def _successors(
+    P, S, given, counts, nearest, at, row_ok, KIND: tl.constexpr, FORWARD: tl.constexpr, GROUP: tl.constexpr,
+    VECTOR: tl.constexpr, ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Values of the true successors, 0 after a terminal step; and what the next tile needs for the same."""
+    raw = given[X_DATA]
+    if (KIND <= TD_LAMBDA) and (P[NEXT_VALUES] is None):
+        raw, nearest = _following(P, S, given[X_VALUE], counts, nearest, at, row_ok, GROUP)
+    elif ACTIONS > 0:
+        raw = read_expectations(P, S, at, FORWARD, GROUP, VECTOR, ACTIONS, ACTION_BLOCK)
+    elif KIND <= TD_LAMBDA:
+        raw = read_floats(P, S, NEXT_VALUES, at, at[KEEP], FORWARD, GROUP, VECTOR)
+    cut, at_cut = counts, given[X_DATA]
+    if P[TRUNCATED_VALUES] is not None:
+        cut = ()
+        for k in tl.static_range(GROUP):
+            cut = cut + (given[X_TRUNCATED][k] & (given[X_TERMINATED][k] == 0) & at[KEEP][k],)
+        at_cut = read(P, S, TRUNCATED_VALUES, at, cut, FORWARD, GROUP, False)
+    found = ()
+    for k in tl.static_range(GROUP):
+        successor = raw[k]
+        if KIND == DISCOUNTED:
+            successor = tl.zeros_like(successor)
+        if P[TRUNCATED_VALUES] is not None:
+            successor = tl.where(cut[k], at_cut[k].to(tl.float32), successor)
+        found = found + (tl.where(given[X_TERMINATED][k], 0.0, successor),)
+    return found, nearest
+
+
+@triton.jit
+def _coefficients(given, k: tl.constexpr, successor, numbers, KIND: tl.constexpr):
+    """(u, v) of the k-th steps: x -> u + v * x; for Retrace and traces, v lacks the factor of the step before."""
+    data, value, discount, trace = given[X_DATA][k], given[X_VALUE][k], given[X_DISCOUNT][k], given[X_TRACE][k]
+    done = given[X_TERMINATED][k] | given[X_TRUNCATED][k]
     if KIND >= LINEAR:
         u, v = data, value
     elif KIND == TRACES:
         u, v = data, tl.full(data.shape, 1.0, tl.float32)
+    elif KIND == DISCOUNTED:
+        u, v = data + discount * successor, tl.where(done, 0.0, discount)
+    elif KIND == TD_LAMBDA:
+        u = data + discount * tl.where(done, 1.0, 1.0 - trace) * successor
+        v = tl.where(done, 0.0, discount * trace)
+    elif KIND == GAE:
+        u, v = data + discount * successor - value, tl.where(done, 0.0, discount * trace)
+    elif KIND == RETRACE:
+        u, v = data + discount * successor - value, tl.where(done, 0.0, discount)
     else:
-        terminated = load_flag(P, S, TERMINATED, t0, n0, dt, dn, live)
-        truncated = load_flag(P, S, TRUNCATED, t0, n0, dt, dn, live)
-        discount = load_number(P, S, GAMMA, gamma, t0, n0, dt, dn, live)
-        trace = load_number(P, S, LAM, lam, t0, n0, dt, dn, live)
-        log_ratio = data
-        if P[LOG_PROBS] is not None:
-            log_ratio = load_log_ratio(P, S, t0, n0, dt, dn, live)
-        if KIND == DISCOUNTED:
-            successor = tl.zeros_like(data)
-        elif P[NEXT_VALUES] is None:
-            successor, nearest = following(
-                P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP
-            )  # fmt: skip
-        elif ACTIONS > 0:
-            successor = expectation(P, S, t0, n0, dt, dn, live, ACTIONS, ACTION_BLOCK)
-        else:
-            successor = load_tile(P, S, NEXT_VALUES, t0, n0, dt, dn, live).to(tl.float32)
-        if P[TRUNCATED_VALUES] is not None:
-            cut = truncated & (terminated == 0)
-            at_cut = load_tile(P, S, TRUNCATED_VALUES, t0, n0, dt, dn, live & cut).to(tl.float32)
-            successor = tl.where(cut, at_cut, successor)
-        successor = tl.where(terminated, 0.0, successor)
-        u, v = _coefficients(
-            P, S, data, value, successor, terminated, truncated, discount, trace, log_ratio, log_rho, log_c, KIND
-        )  # fmt: skip
-    u = tl.where(counts, u, 0.0)
-    v = tl.where(counts, v, 1.0)
-    if (KIND == RETRACE) or (KIND == TRACES):
-        after = -1 if FORWARD else 1
-        first = tl.cast(0, tl.int64) if FORWARD else tl.cast(steps - 1, tl.int64)
-        entry = own_factor(P, S, t0 + after, n0, dt, dn, live & (t0 + dt != first), gamma, lam, log_c, KIND)
-        v = tl.where(live, v * entry, 1.0)
-        v = tl.where(live & (entry == 0), 0.0, v)
-
-    state, received, end_u, end_v, end_x = solve_tile(u, v, x, g, FORWARD, GROUP)
-    if STAGE == REDUCE:
-        au, av = then(au, av, end_u, end_v)
-    else:
-        first = state
-        if (KIND == VTRACE) or (KIND == RETRACE):
-            first = value + state
-        _store(OUT[0], S, OUT_S, t0, n0, dt, dn, live, tl.where(counts, first, 0.0))
-        if OUT[1] is not None:
-            if KIND == GAE:
-                second = value + state
-            elif KIND == RETRACE:
-                second = tl.exp(tl.minimum(log_ratio, log_pg)) * state
-            else:
-                factor = tl.where(terminated | truncated, 0.0, discount)
-                onward = apply(discount * successor, factor, received)
-                second = tl.exp(tl.minimum(log_ratio, log_pg)) * (data + onward - value)
-            _store(OUT[1], S, OUT_S, t0, n0, dt, dn, live, tl.where(counts, second, 0.0))
-        x = end_x
-    return x, au, av, nearest
+        log_ratio = given[X_LOG_RATIO][k]
+        u = tl.exp(tl.minimum(log_ratio, numbers[N_RHO])) * (data + discount * successor - value)
+        v = tl.where(done, 0.0, discount * trace * tl.exp(tl.minimum(log_ratio, numbers[N_C])))
+    return u, v
 
 
 @triton.jit
-def _store(pointer, S, OUT_S, t0, n0, dt, dn, keep, found):
-    if OUT_S[0] is None:
-        time, row = time_and_row(S, DATA)
+def _own_factor(given, k: tl.constexpr, counts, numbers, KIND: tl.constexpr):
+    """Factor between a step's state and what the next processed step receives; 1 where the step doesn't count."""
+    if KIND == RETRACE:
+        factor = given[X_TRACE][k] * tl.exp(tl.minimum(given[X_LOG_RATIO][k], numbers[N_C]))
     else:
-        time, row = OUT_S[0], OUT_S[1]
-    place = pointer + (t0 * time + n0 * row)
-    tl.store(place + (dt * time + dn * row), found, mask=keep)
+        done = given[X_TERMINATED][k] | given[X_TRUNCATED][k]
+        factor = tl.where(done, 0.0, given[X_DISCOUNT][k] * given[X_TRACE][k])
+    return tl.where(counts, factor, 1.0)
+
+
+@triton.jit
+def _own_factor_at(P, S, at, numbers, KIND: tl.constexpr, FORWARD: tl.constexpr):
+    """The same of single steps that aren't part of the tile."""
+    counts = at[KEEP]
+    if P[MASK] is not None:
+        counts = (counts[0] & read_flags(P, S, MASK, at, counts, FORWARD, 1, False)[0],)
+    given = _given(P, S, at, counts, numbers, KIND, FORWARD, 1, False)
+    return _own_factor(given, 0, counts[0], numbers, KIND)
+
+
+@triton.jit
+def _equations(
+    P, S, given, successor, counts, at, numbers, KIND: tl.constexpr, FORWARD: tl.constexpr, GROUP: tl.constexpr
+):  # fmt: skip
+    """(u, v) of all steps of a tile, the identity where a step doesn't count."""
+    chained: tl.constexpr = (KIND == RETRACE) or (KIND == TRACES)
+    entry = counts[0]
+    if chained:
+        entry = _own_factor_at(P, S, _edge(at, FORWARD, GROUP), numbers, KIND, FORWARD)
+    us, vs = (), ()
+    for k in tl.static_range(GROUP):
+        u, v = _coefficients(given, k, successor[k], numbers, KIND)
+        u, v = tl.where(counts[k], u, 0.0), tl.where(counts[k], v, 1.0)
+        if chained:
+            v = tl.where(at[KEEP][k], tl.where(entry == 0, 0.0, v * entry), 1.0)
+            entry = _own_factor(given, k, counts[k], numbers, KIND)
+        us, vs = us + (u,), vs + (v,)
+    return us, vs
+
+
+@triton.jit
+def _results(
+    given, successor, counts, states, received, numbers, KIND: tl.constexpr, GROUP: tl.constexpr, SECOND: tl.constexpr
+):  # fmt: skip
+    """The first or the second result of all steps."""
+    found = ()
+    for k in tl.static_range(GROUP):
+        value, log_ratio, result = given[X_VALUE][k], given[X_LOG_RATIO][k], states[k]
+        if not SECOND:
+            if (KIND == VTRACE) or (KIND == RETRACE):
+                result = value + states[k]
+        elif KIND == GAE:
+            result = value + states[k]
+        elif KIND == RETRACE:
+            result = tl.exp(tl.minimum(log_ratio, numbers[N_PG_RHO])) * states[k]
+        else:
+            discount = given[X_DISCOUNT][k]
+            factor = tl.where(given[X_TERMINATED][k] | given[X_TRUNCATED][k], 0.0, discount)
+            onward = apply(discount * successor[k], factor, received)
+            result = tl.exp(tl.minimum(log_ratio, numbers[N_PG_RHO])) * (given[X_DATA][k] + onward - value)
+            received = states[k]
+        found = found + (tl.where(counts[k], result, 0.0),)
+    return found
 
 
 @triton.jit
 def _initial(P, S, steps, n0, dn, row_ok, KIND: tl.constexpr):
     """State before the first position, [BN]."""
     if P[CARRY] is not None:
-        x = load_rows(P, S, CARRY, n0, dn, row_ok)
-    elif (KIND == TD_LAMBDA) or (KIND == DISCOUNTED):
-        if P[LAST_VALUE] is not None:
-            x = load_rows(P, S, LAST_VALUE, n0, dn, row_ok)
-        elif P[NEXT_VALUES] is not None:
-            last = tl.cast(steps - 1, tl.int64)
-            x = load_tile(P, S, NEXT_VALUES, last, n0, tl.zeros_like(dn), dn, row_ok).to(tl.float32)
-        else:
-            x = tl.zeros_like(dn).to(tl.float32)
+        x = read_rows(P, S, CARRY, n0, dn, row_ok)
+    elif ((KIND == TD_LAMBDA) or (KIND == DISCOUNTED)) and (P[LAST_VALUE] is not None):
+        x = read_rows(P, S, LAST_VALUE, n0, dn, row_ok)
+    elif ((KIND == TD_LAMBDA) or (KIND == DISCOUNTED)) and (P[NEXT_VALUES] is not None):
+        last = (0, tl.cast(steps - 1, tl.int64), n0, tl.zeros([1, 1], tl.int32), dn)
+        x = read_floats(P, S, NEXT_VALUES, last, (row_ok,), False, 1, False)[0]
     else:
         x = tl.zeros_like(dn).to(tl.float32)
     return tl.sum(x, axis=0)
@@ -191,22 +260,76 @@ def _initial(P, S, steps, n0, dn, row_ok, KIND: tl.constexpr):
 @triton.jit
 def _fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK: tl.constexpr):
     """State before a part: the initial state taken through all parts before it."""
-    p = tl.arange(0, PART_BLOCK)[:, None]
-    keep = (p < part) & row_ok
-    place = aggregates + n0 + (p * tl.cast(rows, tl.int64) + dn)
-    u = tl.load(place, mask=keep, other=0.0)
-    v = tl.load(place + tl.cast(parts, tl.int64) * rows, mask=keep, other=1.0)
-    u, v = tl.associative_scan((u, v), 0, then)
-    u, v = tile_end(u, p), tile_end(v, p)
-    return tl.where(v == 0, u, u + v * x)
+    first = tl.arange(0, PART_BLOCK // FOLD)[:, None] * FOLD
+    us, vs = (), ()
+    for k in tl.static_range(FOLD):
+        place = aggregates + n0 + ((first + k) * tl.cast(rows, tl.int64) + dn)
+        keep = (first + k < part) & row_ok
+        us = us + (tl.load(place, mask=keep, other=0.0),)
+        vs = vs + (tl.load(place + tl.cast(parts, tl.int64) * rows, mask=keep, other=1.0),)
+    u, v = compose_all(us, vs, FOLD)
+    return apply(u, v, x)
+
+
+@triton.jit
+def _start(
+    P, S, aggregates, part, parts, steps, rows, n0, dn, row_ok,
+    KIND: tl.constexpr, STAGE: tl.constexpr, PART_BLOCK: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    """State before the first step of a program, [BN]."""
+    x = tl.zeros([dn.shape[1]], tl.float32)
+    if STAGE != REDUCE:
+        x = _initial(P, S, steps, n0, dn, row_ok, KIND)
+    if STAGE == APPLY:
+        if OVERLAP:  # what the launch before this one wrote is read from here on
+            tl.extra.cuda.gdc_wait()
+        x = _fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK)
+    return x
+
+
+@triton.jit
+def _tile(
+    P, S, OUT, OUT_S, aggregates, s0, end, state, part, parts, steps, rows, n0, dn, row_ok, numbers,
+    KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, SINGLE: tl.constexpr,
+    ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr,
+    FULL: tl.constexpr, PART_BLOCK: tl.constexpr, WIDE: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    """Process one tile; takes and returns the state before it, the composed (u, v) and the nearest value."""
+    x, au, av, nearest = state
+    at = place_tile(s0, end, steps, n0, dn, row_ok, FORWARD, FULL, BT, GROUP, WIDE)
+    counts = at[KEEP]
+    if P[MASK] is not None:
+        mask = read_flags(P, S, MASK, at, at[KEEP], FORWARD, GROUP, VECTOR)
+        counts = ()
+        for k in tl.static_range(GROUP):
+            counts = counts + (at[KEEP][k] & mask[k],)
+    given = _given(P, S, at, counts, numbers, KIND, FORWARD, GROUP, VECTOR)
+    successor, nearest = _successors(
+        P, S, given, counts, nearest, at, row_ok, KIND, FORWARD, GROUP, VECTOR, ACTIONS, ACTION_BLOCK
+    )  # fmt: skip
+    u, v = _equations(P, S, given, successor, counts, at, numbers, KIND, FORWARD, GROUP)
+    if STAGE == REDUCE:
+        tile_u, tile_v = compose_all(u, v, GROUP)
+        au, av = then(au, av, tile_u, tile_v)
+    else:
+        if SINGLE:  # after the loads, so that they are under way meanwhile
+            x = _start(P, S, aggregates, part, parts, steps, rows, n0, dn, row_ok, KIND, STAGE, PART_BLOCK, OVERLAP)
+        states, received, x = solve(u, v, x, GROUP)
+        first = _results(given, successor, counts, states, received, numbers, KIND, GROUP, False)
+        write(OUT[0], S, OUT_S, at, first, FORWARD, GROUP, VECTOR)
+        if OUT[1] is not None:
+            second = _results(given, successor, counts, states, received, numbers, KIND, GROUP, True)
+            write(OUT[1], S, OUT_S, at, second, FORWARD, GROUP, VECTOR)
+    return x, au, av, nearest
 
 
 @triton.jit
 def scan_kernel(
-    P, S, OUT, OUT_S, aggregates, steps, rows, part_steps, parts, gamma, lam, log_rho, log_c, log_pg,
+    P, S, OUT, OUT_S, aggregates, steps, rows, part_steps, parts, numbers,
     KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, SINGLE: tl.constexpr,
-    ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
-    GROUP: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr, WIDE: tl.constexpr,
+    ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
+    VECTOR: tl.constexpr, FULL: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr, WIDE: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Solve one recurrence for ``BN`` rows (grid axis 0) and one part of the steps (grid axis 1).
 
@@ -219,17 +342,22 @@ def scan_kernel(
         steps, rows: T and N.
         part_steps: Steps of a part, a multiple of ``BT`` unless there is one part.
         parts: Number of parts.
-        gamma, lam, log_rho, log_c, log_pg: Scalar parameters; clips of ratios as logarithms.
+        numbers: γ, λ and the clips of V-trace and Retrace; clips of ratios as logarithms.
         KIND, FORWARD: The recurrence and its direction.
         STAGE: WHOLE, REDUCE or APPLY.
         SINGLE: Whether a part is a single tile.
         ACTIONS, ACTION_BLOCK: Actions of the successors (0: none) and how many are read at once.
         BT, BN: Size of a tile, powers of two.
-        GROUP: 4 where four neighbouring steps are read at once (time contiguous, T a multiple of 4), else 1.
-        PART_BLOCK: Power of two that is at least ``parts``.
+        GROUP: Neighbouring steps that one thread owns, a power of two.
+        VECTOR: Whether they are neighbours in memory too and read at once; GROUP is 4 then and divides T.
+        FULL: Whether ``BT`` divides T and ``BN`` divides N.
+        PART_BLOCK: Power of two that is at least ``parts`` and ``FOLD``.
         PIPELINE: Tiles in flight.
         WIDE: Whether offsets within a tile need 64 bits.
+        OVERLAP: Whether APPLY may begin before REDUCE has ended.
     """
+    if OVERLAP and STAGE == REDUCE:
+        tl.extra.cuda.gdc_launch_dependents()
     n0 = tl.program_id(0).to(tl.int64) * BN
     part = tl.program_id(1)
     dn = tl.arange(0, BN)[None, :]
@@ -238,28 +366,24 @@ def scan_kernel(
     row_ok = n0 + dn < rows
     begin = part * part_steps
     end = tl.minimum(begin + part_steps, steps)
-    au = tl.zeros([BN], tl.float32)
-    av = tl.full([BN], 1.0, tl.float32)
-    nearest = tl.zeros([BN], tl.float32)
+    zero, nearest = tl.zeros([BN], tl.float32), tl.zeros([BN], tl.float32)
     if P[MASK] is not None and P[LAST_VALUE] is not None:
-        nearest = tl.sum(load_rows(P, S, LAST_VALUE, n0, dn, row_ok), axis=0)
-    x = tl.zeros([BN], tl.float32)
-    if STAGE != REDUCE:
-        x = _initial(P, S, steps, n0, dn, row_ok, KIND)
-    if STAGE == APPLY:
-        x = _fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK)
+        nearest = tl.sum(read_rows(P, S, LAST_VALUE, n0, dn, row_ok), axis=0)
+    state = (zero, zero, tl.full([BN], 1.0, tl.float32), nearest)
     if SINGLE:
-        x, au, av, nearest = _tile(
-            P, S, OUT, OUT_S, begin, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c, log_pg,
-            KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, WIDE,
+        state = _tile(
+            P, S, OUT, OUT_S, aggregates, begin, end, state, part, parts, steps, rows, n0, dn, row_ok, numbers,
+            KIND, FORWARD, STAGE, SINGLE, ACTIONS, ACTION_BLOCK, BT, GROUP, VECTOR, FULL, PART_BLOCK, WIDE, OVERLAP,
         )  # fmt: skip
     else:
+        x = _start(P, S, aggregates, part, parts, steps, rows, n0, dn, row_ok, KIND, STAGE, PART_BLOCK, OVERLAP)
+        state = (x, state[1], state[2], state[3])
         for s0 in tl.range(begin, end, BT, num_stages=PIPELINE):
-            x, au, av, nearest = _tile(
-                P, S, OUT, OUT_S, s0, end, x, au, av, nearest, steps, n0, dn, row_ok, gamma, lam, log_rho, log_c,
-                log_pg,
-                KIND, FORWARD, STAGE, ACTIONS, ACTION_BLOCK, BT, GROUP, WIDE,
+            state = _tile(
+                P, S, OUT, OUT_S, aggregates, s0, end, state, part, parts, steps, rows, n0, dn, row_ok, numbers,
+                KIND, FORWARD, STAGE, SINGLE, ACTIONS, ACTION_BLOCK, BT, GROUP, VECTOR, FULL, PART_BLOCK, WIDE, OVERLAP,
             )  # fmt: skip
+    x, au, av, nearest = state
     row = n0 + tl.arange(0, BN)
     if STAGE == REDUCE:
         place = aggregates + part * tl.cast(rows, tl.int64) + row
@@ -267,11 +391,8 @@ def scan_kernel(
         tl.store(place + tl.cast(parts, tl.int64) * rows, av, mask=row < rows)
     elif OUT[2] is not None:
         if (KIND == RETRACE) or (KIND == TRACES):
-            if FORWARD:
-                edge = tl.cast(steps - 1, tl.int64)
-            else:
-                edge = tl.zeros([], tl.int64)
-            own = own_factor(P, S, edge, n0, tl.zeros_like(dn), dn, row_ok, gamma, lam, log_c, KIND)
-            factor = tl.sum(own, axis=0)
+            last = tl.cast(steps - 1, tl.int64) if FORWARD else tl.zeros([], tl.int64)
+            at = (0, last, n0, tl.zeros([1, 1], tl.int32), dn, (row_ok,))
+            factor = tl.sum(_own_factor_at(P, S, at, numbers, KIND, FORWARD), axis=0)
             x = tl.where(factor == 0, 0.0, factor * x)
         tl.store(OUT[2] + row, x, mask=(row < rows) & (part == parts - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from keygrasp.credit import kernels
 from keygrasp.credit.heuristics import Tiling, choose_tiling
-from keygrasp.credit.problem import FORWARD, Inputs, Kind, Layout, Numbers, Wanted, check
+from keygrasp.credit.problem import ACTIONS, FORWARD, VECTORS, Inputs, Kind, Layout, Numbers, Wanted, check
 from keygrasp.credit.views import initial_carry_is_a_value, log_bound
 from keygrasp.errors import InputError
 
@@ -128,7 +129,7 @@ def _run(
     bounds = _NO_BOUNDS
     if inputs.log_probs is not None:
         bounds = (log_bound(numbers.rho_bar), log_bound(numbers.c_bar), log_bound(numbers.pg_rho_bar))
-    numeric = (*plan.sizes, numbers.gamma, numbers.lam, *bounds)
+    numeric = (*plan.sizes, (numbers.gamma, numbers.lam, *bounds))
     if plan.repeats:  # addresses in place of tensors spare the launcher a question to the driver for each
         places = tuple([None if tensor is None else tensor.data_ptr() for tensor in written])
         raw = (addresses, plan.strides, places, plan.result_strides, aggregates.data_ptr(), *numeric)
@@ -191,10 +192,11 @@ def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted) -> _Plan:
         time_contiguous=time <= row,
         actions=layout.actions,
         splittable=splittable,
-        groupable=splittable and time == 1,
+        groupable=splittable and (time == 1 or time > row),
         processors=_processors(inputs.data),
     )
-    plan.launches, plan.sizes = _launches(kind, layout, tiling, (*strides, *result_strides))
+    vector = tiling.group == 4 and layout.steps % 4 == 0 and _rows_are_vectors(layout, strides)
+    plan.launches, plan.sizes = _launches(kind, layout, tiling, (*strides, *result_strides), vector)
     return plan
 
 
@@ -219,8 +221,24 @@ def _strides(inputs: Inputs, wanted: Wanted) -> tuple[tuple[int | None, ...], tu
     return tuple(found), pair(torch.empty_like(inputs.data, device="meta"))
 
 
+def _rows_are_vectors(layout: Layout, strides: tuple[int | None, ...]) -> bool:
+    """Whether every four steps of a row are side by side, in each [T, N] tensor and from a multiple of four on."""
+    apart = (*VECTORS, *(ACTIONS if layout.actions else ()))
+    pairs = [strides[2 * index : 2 * index + 2] for index in range(len(Inputs._fields)) if index not in apart]
+    return all(time == 1 and row is not None and row % 4 == 0 for time, row in pairs if time is not None)
+
+
+def _actions_at_once(layout: Layout, strides: tuple[int | None, ...]) -> int:
+    """How many actions of a step are read at once: neighbours in memory, from a multiple of their number on."""
+    pairs = [strides[2 * index : 2 * index + 2] for index in ACTIONS]
+    last = strides[2 * len(Inputs._fields) : 2 * len(Inputs._fields) + 2]
+    if layout.actions == 0 or set(last) != {1}:
+        return 1
+    return math.gcd(4, layout.actions, *(stride for pair in pairs for stride in pair if stride is not None))
+
+
 def _launches(
-    kind: Kind, layout: Layout, tiling: Tiling, strides: tuple[int | None, ...]
+    kind: Kind, layout: Layout, tiling: Tiling, strides: tuple[int | None, ...], vector: bool
 ) -> tuple[tuple[_Launch, ...], tuple[int, int, int, int]]:
     """The launches of a call, and its sizes."""
     bt, bn = tiling.steps, tiling.rows
@@ -228,7 +246,9 @@ def _launches(
     part_tiles = -(-tiles // tiling.parts)
     parts = -(-tiles // part_tiles)
     wide = (bt + bn + layout.actions) * max(abs(stride) for stride in strides if stride is not None) >= 2**31
-    action_block = min(triton.next_power_of_2(layout.actions), 16) if layout.actions else 1
+    action_block = _actions_at_once(layout, strides)
+    full = layout.steps % bt == 0 and layout.rows % bn == 0
+    overlap = parts > 1 and not INTERPRETED
 
     def launch(stage: int) -> _Launch:
         constants = (
@@ -241,9 +261,12 @@ def _launches(
             bt,
             bn,
             tiling.group,
-            triton.next_power_of_2(parts),
+            int(vector),
+            int(full),
+            triton.next_power_of_2(max(parts, kernels.FOLD.value)),
             tiling.pipeline,
             int(wide),
+            int(overlap),
         )
         return _Launch((-(-layout.rows // bn), parts, 1), constants, tiling.warps)
 

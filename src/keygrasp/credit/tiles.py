@@ -1,4 +1,10 @@
-"""Parts of the Triton kernel: reading tiles of the inputs, and the scan within a tile."""
+"""Parts of the Triton kernel: reading and writing the steps that a thread owns, and the scan over all threads.
+
+A tile is ``BT`` steps of ``BN`` rows, cut into G = BT / GROUP groups of neighbouring steps. A group of one row belongs
+to one thread: everything about a tile is a tuple of GROUP arrays [G, BN], the k-th of which holds the k-th step of each
+group in the order of the recurrence. So the scan within a group needs no communication, and all loads are under way at
+once.
+"""
 
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
 
@@ -21,12 +27,53 @@ GAE, VTRACE, RETRACE = tl.constexpr(Kind.GAE.value), tl.constexpr(Kind.VTRACE.va
 TD_LAMBDA, DISCOUNTED = tl.constexpr(Kind.TD_LAMBDA.value), tl.constexpr(Kind.DISCOUNTED.value)
 TRACES, LINEAR = tl.constexpr(Kind.TRACES.value), tl.constexpr(Kind.LINEAR.value)
 
+#: Parts of a place, as ``place_tile`` makes it: position and time of the tile's first processed step and its first row
+#: (64 bits where they reach into memory); offsets in time of the groups' first steps, [G, 1], and of the rows, [1, BN];
+#: which steps exist, a tuple; and for groups that are read as vectors the same in the order of memory, [BT, .].
+S0, T0, N0, DT, DN, KEEP, VECTOR_T0, VECTOR_DT, VECTOR_KEEP = (tl.constexpr(index) for index in range(9))
+
+
+@triton.jit
+def place_tile(
+    s0, end, steps, n0, dn, row_ok,
+    FORWARD: tl.constexpr, FULL: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Where the tile from position ``s0`` on lies; no step at or behind position ``end`` exists."""
+    start = tl.arange(0, BT // GROUP)[:, None] * GROUP
+    member = tl.arange(0, BT)[:, None]
+    vector_start = member // GROUP * GROUP
+    every = tl.full([BT // GROUP, dn.shape[1]], True, tl.int1)
+    vector_keep = tl.full([BT, dn.shape[1]], True, tl.int1)
+    keep = ()
+    for k in tl.static_range(GROUP):
+        if FULL:
+            keep = keep + (every,)
+        else:
+            keep = keep + ((s0 + start + k < end) & row_ok,)
+    if not FULL:
+        vector_keep = (s0 + vector_start < end) & row_ok
+    if FORWARD:
+        t0 = tl.cast(s0, tl.int64)
+        vector_t0, dt, vector_dt = t0, start, member
+    else:
+        t0 = tl.cast(steps - 1 - s0, tl.int64)
+        vector_t0, dt, vector_dt = tl.cast(steps - GROUP - s0, tl.int64), -start, member % GROUP - vector_start
+    if WIDE:
+        dt, vector_dt = dt.to(tl.int64), vector_dt.to(tl.int64)
+    return s0, t0, n0, dt, dn, keep, vector_t0, vector_dt, vector_keep
+
 
 @triton.jit
 def then(u1, v1, u2, v2):
     """First x -> u1 + v1 * x, then x -> u2 + v2 * x."""
     cut = v2 == 0
     return tl.where(cut, u2, u2 + v2 * u1), tl.where(cut, v2, v2 * v1)
+
+
+@triton.jit
+def apply(u, v, x):
+    """Give u + v * x, where a factor of 0 cuts."""
+    return tl.where(v == 0, u, u + v * x)
 
 
 @triton.jit
@@ -46,192 +93,225 @@ def time_and_row(S, FIELD: tl.constexpr):
 
 
 @triton.jit
-def load_tile(P, S, FIELD: tl.constexpr, t0, n0, dt, dn, keep):
-    """A tile of an input; 0 where not ``keep``. Offsets within the tile are small, the tile's place is 64-bit."""
-    time, row = time_and_row(S, FIELD)
-    place = P[FIELD] + (t0 * time + n0 * row)
-    return tl.load(place + (dt * time + dn * row), mask=keep, other=0)
-
-
-@triton.jit
-def load_rows(P, S, FIELD: tl.constexpr, n0, dn, keep):
-    """One number a row, [1, BN]."""
-    place = P[FIELD] + n0 * S[2 * FIELD + 1]
-    return tl.load(place + dn * S[2 * FIELD + 1], mask=keep, other=0).to(tl.float32)
-
-
-@triton.jit
-def load_number(P, S, FIELD: tl.constexpr, scalar, t0, n0, dt, dn, keep):
-    """A parameter given as a tensor, or else as a number."""
-    if P[FIELD] is not None:
-        found = load_tile(P, S, FIELD, t0, n0, dt, dn, keep).to(tl.float32)
-    else:
-        found = scalar
-    return found
-
-
-@triton.jit
-def load_flag(P, S, FIELD: tl.constexpr, t0, n0, dt, dn, keep):
-    """A flag that is false where absent or not ``keep``."""
-    if P[FIELD] is not None:
-        found = load_tile(P, S, FIELD, t0, n0, dt, dn, keep) != 0
-    else:
-        found = keep & False
-    return found
-
-
-@triton.jit
-def load_log_ratio(P, S, t0, n0, dt, dn, keep):
-    """Logarithm of the importance ratio."""
-    found = load_tile(P, S, LOG_PROBS, t0, n0, dt, dn, keep).to(tl.float32)
-    if P[BEHAVIOR] is not None:
-        found -= load_tile(P, S, BEHAVIOR, t0, n0, dt, dn, keep).to(tl.float32)
-    return found
-
-
-@triton.jit
-def own_factor(P, S, t0, n0, dt, dn, keep, gamma, lam, log_c, KIND: tl.constexpr):
-    """Factor between a step's state and what the next processed step receives; 1 where not ``keep`` or masked."""
-    counts = keep
-    if P[MASK] is not None:
-        counts = keep & load_flag(P, S, MASK, t0, n0, dt, dn, keep)
-    factor = load_number(P, S, LAM, lam, t0, n0, dt, dn, counts)
-    if KIND == RETRACE:
-        factor *= tl.exp(tl.minimum(load_log_ratio(P, S, t0, n0, dt, dn, counts), log_c))
-    else:
-        factor *= load_number(P, S, GAMMA, gamma, t0, n0, dt, dn, counts)
-        terminated = load_flag(P, S, TERMINATED, t0, n0, dt, dn, counts)
-        truncated = load_flag(P, S, TRUNCATED, t0, n0, dt, dn, counts)
-        factor = tl.where(terminated | truncated, 0.0, factor)
-    return tl.where(counts, factor, 1.0)
-
-
-@triton.jit
-def expectation(P, S, t0, n0, dt, dn, keep, ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr):
-    """Expected value of the successor over its actions, a tile."""
-    action = tl.arange(0, ACTION_BLOCK)[None, None, :]
-    total = tl.zeros(keep.shape, tl.float32)
-    for first in tl.static_range(0, ACTIONS, ACTION_BLOCK):
-        inside = keep[:, :, None] & (first + action < ACTIONS)
-        q_place = P[NEXT_VALUES] + (t0 * S[2 * NEXT_VALUES] + n0 * S[2 * NEXT_VALUES + 1])
-        q_offset = (dt * S[2 * NEXT_VALUES] + dn * S[2 * NEXT_VALUES + 1])[:, :, None]
-        q = tl.load(q_place + (q_offset + (first + action) * S[ACTION_STRIDES]), mask=inside, other=0)
-        p_place = P[NEXT_PROBS] + (t0 * S[2 * NEXT_PROBS] + n0 * S[2 * NEXT_PROBS + 1])
-        p_offset = (dt * S[2 * NEXT_PROBS] + dn * S[2 * NEXT_PROBS + 1])[:, :, None]
-        p = tl.load(p_place + (p_offset + (first + action) * S[ACTION_STRIDES + 1]), mask=inside, other=0)
-        total += tl.sum(q.to(tl.float32) * p.to(tl.float32), axis=2)
-    return total
-
-
-# Groups of GROUP = 4 steps that are neighbours in memory belong to one thread: 16-byte loads, and a scan over a quarter
-# of the elements. Within a tile, index m = 4 g + j; memory order runs with j, the order of the recurrence against it in
-# the backward kinds.
-
-
-@triton.jit
-def split_groups(x):
-    """[4 G, BN] to four [G, BN], in memory order."""
+def split_groups(x, FORWARD: tl.constexpr):
+    """[4 G, BN] in the order of memory to a group's four steps in the order of the recurrence, each [G, BN]."""
     grouped = tl.permute(tl.reshape(x, [x.shape[0] // 4, 2, 2, x.shape[1]]), (0, 3, 1, 2))
     even, odd = tl.split(grouped)
     x0, x2 = tl.split(even)
     x1, x3 = tl.split(odd)
-    return x0, x1, x2, x3
-
-
-@triton.jit
-def join_groups(x0, x1, x2, x3):
-    """The opposite of ``split_groups``."""
-    both = tl.join(tl.join(x0, x2), tl.join(x1, x3))
-    return tl.reshape(tl.permute(both, (0, 2, 3, 1)), [x0.shape[0] * 4, x0.shape[1]])
-
-
-@triton.jit
-def moved(x, edge, FORWARD: tl.constexpr, GROUP: tl.constexpr):
-    """Each step's predecessor in the order of the recurrence; ``edge`` [G, BN] is that of each group's first step."""
-    if GROUP == 1:
-        found = edge
+    if FORWARD:
+        found = (x0, x1, x2, x3)
     else:
-        x0, x1, x2, x3 = split_groups(x)
-        if FORWARD:
-            found = join_groups(edge, x0, x1, x2)
-        else:
-            found = join_groups(x1, x2, x3, edge)
+        found = (x3, x2, x1, x0)
     return found
 
 
 @triton.jit
-def previous(x, before, i):
-    """The tile moved on by one position; ``before`` [BN] is what came before the tile."""
-    index = tl.broadcast_to(tl.maximum(i - 1, 0), x.shape)
-    return tl.where(i == 0, before[None, :], tl.gather(x, index, 0))
-
-
-@triton.jit
-def tile_end(x, i):
-    """The last position of a tile, [BN]."""
-    return tl.sum(tl.where(i == x.shape[0] - 1, x, 0), axis=0)
-
-
-@triton.jit
-def apply(u, v, x):
-    """Give u + v * x, where a factor of 0 cuts."""
-    return tl.where(v == 0, u, u + v * x)
-
-
-@triton.jit
-def following(
-    P, S, value, s0, end, g, t0, n0, back, dg, dn, row_ok, counts, nearest, GROUP: tl.constexpr
-):  # fmt: skip
-    """Value of the next step in time that isn't masked, and what the tile after this one needs for the same."""
-    last = tl.zeros_like(dn).to(tl.float32)
-    if P[LAST_VALUE] is not None:
-        last = load_rows(P, S, LAST_VALUE, n0, dn, row_ok)
-    if P[MASK] is not None:  # groups are single steps here
-        latest, known = tl.associative_scan((tl.where(counts, value, 0.0), counts.to(tl.int32)), 0, latest_known)
-        latest = tl.where(known != 0, latest, nearest[None, :])
-        found = previous(latest, nearest, g)
-        nearest = tile_end(latest, g)
+def join_groups(x, FORWARD: tl.constexpr):
+    """The opposite of ``split_groups``."""
+    if FORWARD:
+        both = tl.join(tl.join(x[0], x[2]), tl.join(x[1], x[3]))
     else:
-        start = s0 + GROUP * g
-        keep = (start > 0) & (start < end) & row_ok
-        edge = load_tile(P, S, VALUES, t0 + back, n0, dg, dn, keep).to(tl.float32)
-        found = moved(value, tl.where(start == 0, last, edge), False, GROUP)
-    return found, nearest
+        both = tl.join(tl.join(x[3], x[1]), tl.join(x[2], x[0]))
+    return tl.reshape(tl.permute(both, (0, 2, 3, 1)), [x[0].shape[0] * 4, x[0].shape[1]])
 
 
 @triton.jit
-def solve_tile(u, v, x, g, FORWARD: tl.constexpr, GROUP: tl.constexpr):
-    """The scan within a tile, without (u, v) or with the state ``x`` before it.
+def _vector_offsets(at, time, row):
+    """Offsets of a tile and within it, in the order of memory; strides of rows are multiples of 4 with VECTOR."""
+    base = tl.multiple_of(at[VECTOR_T0] * time + at[N0] * row, 4)
+    return base, at[VECTOR_DT] * time + tl.multiple_of(at[DN] * row, [4, 4])
+
+
+@triton.jit
+def read(P, S, FIELD: tl.constexpr, at, keep, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr):
+    """An input at the steps of a tile; 0 where not ``keep``. With VECTOR, ``keep`` is that of the tile."""
+    time, row = time_and_row(S, FIELD)
+    found = ()
+    if VECTOR:
+        base, offset = _vector_offsets(at, time, row)
+        found = split_groups(tl.load(P[FIELD] + base + offset, mask=at[VECTOR_KEEP], other=0), FORWARD)
+    else:
+        offset = at[DT] * time + at[DN] * row
+        for k in tl.static_range(GROUP):
+            pointer = P[FIELD] + ((at[T0] + (k if FORWARD else -k)) * time + at[N0] * row)
+            found = found + (tl.load(pointer + offset, mask=keep[k], other=0),)
+    return found
+
+
+@triton.jit
+def floats(x, GROUP: tl.constexpr):
+    """A tuple of arrays as float32."""
+    found = ()
+    for k in tl.static_range(GROUP):
+        found = found + (x[k].to(tl.float32),)
+    return found
+
+
+@triton.jit
+def read_floats(P, S, FIELD: tl.constexpr, at, keep, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr):
+    """An input as float32."""
+    return floats(read(P, S, FIELD, at, keep, FORWARD, GROUP, VECTOR), GROUP)
+
+
+@triton.jit
+def read_flags(P, S, FIELD: tl.constexpr, at, keep, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr):
+    """A flag, false where absent or not ``keep``."""
+    found = ()
+    if P[FIELD] is not None:
+        raw = read(P, S, FIELD, at, keep, FORWARD, GROUP, VECTOR)
+        for k in tl.static_range(GROUP):
+            found = found + (raw[k] != 0,)
+    else:
+        never = tl.full(keep[0].shape, False, tl.int1)
+        for _ in tl.static_range(GROUP):
+            found = found + (never,)
+    return found
+
+
+@triton.jit
+def read_numbers(
+    P, S, FIELD: tl.constexpr, number, at, keep, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr
+):  # fmt: skip
+    """A parameter given as a tensor, or else as a number."""
+    found = ()
+    if P[FIELD] is not None:
+        found = read_floats(P, S, FIELD, at, keep, FORWARD, GROUP, VECTOR)
+    else:
+        for _ in tl.static_range(GROUP):
+            found = found + (number,)
+    return found
+
+
+@triton.jit
+def read_log_ratios(P, S, at, keep, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr):
+    """Logarithms of the importance ratios."""
+    target = read(P, S, LOG_PROBS, at, keep, FORWARD, GROUP, VECTOR)
+    found = ()
+    if P[BEHAVIOR] is not None:
+        acted = read(P, S, BEHAVIOR, at, keep, FORWARD, GROUP, VECTOR)
+        for k in tl.static_range(GROUP):
+            found = found + (target[k].to(tl.float32) - acted[k].to(tl.float32),)
+    else:
+        found = floats(target, GROUP)
+    return found
+
+
+@triton.jit
+def read_rows(P, S, FIELD: tl.constexpr, n0, dn, keep):
+    """One number a row, [1, BN]."""
+    pointer = P[FIELD] + n0 * S[2 * FIELD + 1]
+    return tl.load(pointer + dn * S[2 * FIELD + 1], mask=keep, other=0).to(tl.float32)
+
+
+@triton.jit
+def read_expectations(
+    P, S, at, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr,
+    ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Expected values of the successors; ACTION_BLOCK, which divides ACTIONS and all strides, is read at once."""
+    q_base = tl.multiple_of(at[T0] * S[2 * NEXT_VALUES] + at[N0] * S[2 * NEXT_VALUES + 1], ACTION_BLOCK)
+    p_base = tl.multiple_of(at[T0] * S[2 * NEXT_PROBS] + at[N0] * S[2 * NEXT_PROBS + 1], ACTION_BLOCK)
+    q_pointer, p_pointer = P[NEXT_VALUES] + q_base, P[NEXT_PROBS] + p_base
+    q_action, p_action = S[ACTION_STRIDES], S[ACTION_STRIDES + 1]
+    found = ()
+    for k in tl.static_range(GROUP):
+        dt, dn, keep = at[DT] + (k if FORWARD else -k), at[DN], at[KEEP][k]
+        if VECTOR:  # lanes of a warp go along the last dimension but the actions: along time here
+            dt, dn, keep = tl.trans(dt), tl.trans(dn), tl.trans(keep)
+        total = tl.zeros(keep.shape, tl.float32)
+        q_offset = tl.multiple_of(dt * S[2 * NEXT_VALUES] + dn * S[2 * NEXT_VALUES + 1], [ACTION_BLOCK, ACTION_BLOCK])
+        p_offset = tl.multiple_of(dt * S[2 * NEXT_PROBS] + dn * S[2 * NEXT_PROBS + 1], [ACTION_BLOCK, ACTION_BLOCK])
+        for first in tl.static_range(0, ACTIONS, ACTION_BLOCK):
+            if ACTION_BLOCK == 1:
+                q = tl.load(q_pointer + (q_offset + first * q_action), mask=keep, other=0).to(tl.float32)
+                p = tl.load(p_pointer + (p_offset + first * p_action), mask=keep, other=0).to(tl.float32)
+                total += q * p
+            else:
+                action = first + tl.arange(0, ACTION_BLOCK)[None, None, :]
+                q = tl.load(q_pointer + (q_offset[:, :, None] + action * q_action), mask=keep[:, :, None], other=0)
+                p = tl.load(p_pointer + (p_offset[:, :, None] + action * p_action), mask=keep[:, :, None], other=0)
+                total += tl.sum(q.to(tl.float32) * p.to(tl.float32), axis=2)
+        if VECTOR:
+            total = tl.trans(total)
+        found = found + (total,)
+    return found
+
+
+@triton.jit
+def write(pointer, S, OUT_S, at, x, FORWARD: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr):
+    """Write one result at the steps of a tile."""
+    if OUT_S[0] is None:
+        time, row = time_and_row(S, DATA)
+    else:
+        time, row = OUT_S[0], OUT_S[1]
+    if VECTOR:
+        base, offset = _vector_offsets(at, time, row)
+        tl.store(pointer + base + offset, join_groups(x, FORWARD), mask=at[VECTOR_KEEP])
+    else:
+        offset = at[DT] * time + at[DN] * row
+        for k in tl.static_range(GROUP):
+            target = pointer + ((at[T0] + (k if FORWARD else -k)) * time + at[N0] * row)
+            tl.store(target + offset, x[k], mask=at[KEEP][k])
+
+
+@triton.jit
+def tile_end(x):
+    """The last of the groups, [BN]."""
+    index = tl.arange(0, x.shape[0])[:, None]
+    return tl.sum(tl.where(index == x.shape[0] - 1, x, 0), axis=0)
+
+
+@triton.jit
+def previous(x, before):
+    """Each group's predecessor; ``before`` [BN] is that of the first one."""
+    index = tl.arange(0, x.shape[0])[:, None]
+    found = tl.gather(x, tl.broadcast_to(tl.maximum(index - 1, 0), x.shape), 0)
+    return tl.where(index == 0, before[None, :], found)
+
+
+@triton.jit
+def _then_before(u1, v1, eu1, ev1, u2, v2, eu2, ev2):
+    """``then``, and beside it what comes before the last of all: the same without that one."""
+    u, v = then(u1, v1, u2, v2)
+    eu, ev = then(u1, v1, eu2, ev2)
+    return u, v, eu, ev
+
+
+@triton.jit
+def compose(u, v, GROUP: tl.constexpr):
+    """(u, v) of each group, [G, BN]."""
+    cu, cv = u[0], v[0]
+    for k in tl.static_range(1, GROUP):
+        cu, cv = then(cu, cv, u[k], v[k])
+    return cu, cv
+
+
+@triton.jit
+def compose_all(u, v, GROUP: tl.constexpr):
+    """(u, v) of a whole tile, [BN]."""
+    cu, cv = compose(u, v, GROUP)
+    if cu.shape[0] > 1:
+        cu, cv = tl.associative_scan((cu, cv), 0, then)
+    return tile_end(cu), tile_end(cv)
+
+
+@triton.jit
+def solve(u, v, x, GROUP: tl.constexpr):
+    """States of all steps from the state ``x`` [BN] before the tile.
 
     Returns:
-        The state of each step, the state that each step receives, the composed (u, v) of the whole tile and its end
-        state.
+        The state of each step, what each group receives, and the state after the tile.
     """
-    if GROUP > 1:
-        if FORWARD:
-            a0, a1, a2, a3 = split_groups(u)
-            b0, b1, b2, b3 = split_groups(v)
-        else:
-            a3, a2, a1, a0 = split_groups(u)
-            b3, b2, b1, b0 = split_groups(v)
-        cu, cv = then(a0, b0, a1, b1)
-        cu, cv = then(cu, cv, a2, b2)
-        cu, cv = then(cu, cv, a3, b3)
-        cu, cv = tl.associative_scan((cu, cv), 0, then)
-        ends = apply(cu, cv, x[None, :])
-        before = previous(ends, x, g)
-        y0 = apply(a0, b0, before)
-        y1 = apply(a1, b1, y0)
-        y2 = apply(a2, b2, y1)
-        if FORWARD:
-            state = join_groups(y0, y1, y2, apply(a3, b3, y2))
-            received = join_groups(before, y0, y1, y2)
-        else:
-            state = join_groups(apply(a3, b3, y2), y2, y1, y0)
-            received = join_groups(y2, y1, y0, before)
-    else:
-        cu, cv = tl.associative_scan((u, v), 0, then)
-        ends = apply(cu, cv, x[None, :])
-        state = ends
-        received = previous(state, x, g)
-    return state, received, tile_end(cu, g), tile_end(cv, g), tile_end(ends, g)
+    received = tl.broadcast_to(x[None, :], u[0].shape)
+    if u[0].shape[0] > 1:
+        cu, cv = compose(u, v, GROUP)
+        none, same = tl.zeros(cu.shape, tl.float32), tl.full(cv.shape, 1.0, tl.float32)
+        cu, cv, eu, ev = tl.associative_scan((cu, cv, none, same), 0, _then_before)
+        received = apply(eu, ev, received)
+    state = received
+    states = ()
+    for k in tl.static_range(GROUP):
+        state = apply(u[k], v[k], state)
+        states = states + (state,)
+    return states, received, tile_end(state)

@@ -90,7 +90,8 @@ def _until_done(given: Steps, factor: Tensor | float, beyond: Tensor | float = 0
         return whole.expand_as(given.data)
     if isinstance(factor, Tensor) or isinstance(beyond, Tensor):
         return torch.where(done, beyond, factor)
-    if beyond == 0.0 and given.data.dtype is torch.float32:  # exact, and several times faster than a selection
+    fast = given.data.dtype is torch.float32 and not torch.compiler.is_compiling()
+    if beyond == 0.0 and fast:  # exact, and several times faster than a selection, but no compiler takes the view
         return torch.rsub(done.view(torch.uint8), factor, alpha=factor)
     return torch.full_like(given.data, factor).masked_fill_(done, beyond)
 
