@@ -82,7 +82,8 @@ class PottsField:
         """Mean (n,) of the state's success rate under q."""
         a, b = 1 + self.successes, 1 + self.failures
         mean = (a / (a + b)).astype(np.float32)[self.places[rows]]
-        return np.asarray(np.einsum("nm,nm->n", self.values[rows], mean), dtype=np.float64)
+        found: Array = np.einsum("nm,nm->n", self.values[rows], mean).astype(np.float64)
+        return found
 
     def moments(self, rows: Places | slice = slice(None)) -> tuple[Array, Array]:
         """Mean and variance of the state's success rate under q, each (n,)."""
