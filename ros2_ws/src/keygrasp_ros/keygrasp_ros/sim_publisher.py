@@ -118,6 +118,8 @@ class SimPublisher:
         if self._pace is None or simulated < self._pace[1] or now - self._pace[0] > 60.0:
             self._pace = (now, simulated)
         ahead = (simulated - self._pace[1]) / real_time_factor - (now - self._pace[0])
+        if ahead < -0.1:  # it stood still since: what was missed is not made up for
+            self._pace = (now, simulated)
         if ahead > 0:
             time.sleep(ahead)
 
