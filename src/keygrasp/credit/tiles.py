@@ -6,7 +6,7 @@ group in the order of the recurrence. So the scan within a group needs no commun
 once.
 """
 
-# mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call, assignment"
 
 from __future__ import annotations
 
