@@ -12,7 +12,9 @@ from torch import Tensor
 
 from keygrasp.errors import ImageError, InputError
 from keygrasp.experience.labels import LabelFolder
+from keygrasp.experience.solids import SolidScenes
 from keygrasp.geometry.poses import Array
+from keygrasp.objects import Catalog
 from keygrasp.perception import perceive
 from keygrasp.refine.state import SceneTensors
 from keygrasp.refine.symbols import seen_object
@@ -33,6 +35,7 @@ class GraspDataset:
         success: (N,) float32, 1 where the execution succeeded.
         gripper: The gripper that executed.
         objects: Name of the object of each scene, S of them.
+        solids: Their true geometry, where it was asked for.
         symbols: (S, D) symbols of their objects as perceived, where they were asked for.
     """
 
@@ -42,6 +45,7 @@ class GraspDataset:
     success: Tensor
     gripper: GripperSpec
     objects: tuple[str, ...]
+    solids: SolidScenes | None = None
     symbols: Array | None = None
 
     def to(self, device: torch.device) -> GraspDataset:
@@ -53,14 +57,17 @@ class GraspDataset:
             self.success.to(device),
             self.gripper,
             self.objects,
+            None if self.solids is None else self.solids.to(device),
             self.symbols,
         )
 
 
 def load_dataset(
-    folders: Sequence[Path], on_progress: Progress | None = None, *, symbols: bool = False
+    folders: Sequence[Path], on_progress: Progress | None = None, *, solids: bool = False, symbols: bool = False
 ) -> GraspDataset:
-    """Read label folders and perceive their images; with ``symbols`` read their objects' symbols off them as well.
+    """Read label folders and perceive their images; with ``solids`` also build their scenes' true geometry.
+
+    With ``symbols`` the objects' symbols are read off the images as well.
 
     Scenes in whose image no object is found carry no state and are left out.
 
@@ -76,7 +83,9 @@ def load_dataset(
     names: list[str] = []
     grasps: list[np.ndarray] = []
     success: list[np.ndarray] = []
+    solid: list[SolidScenes] = []
     rows: list[Array] = []
+    catalog = Catalog()
     every = [(folder, labels) for folder in opened for labels in folder.scenes()]
     for done, (folder, labels) in enumerate(every):
         if on_progress is not None:
@@ -95,6 +104,8 @@ def load_dataset(
         success.append(labels.success)
         if symbols:
             rows.append(seen_object(perceived, 0).to_row())
+        if solids:
+            solid.append(SolidScenes.build([catalog.prepare(labels.object_name, folder.rule)], [labels.pose]))
     if not maps:
         raise InputError(f"no labels in {', '.join(str(f) for f in folders)}", "Run 'keygrasp collect' first")
     return GraspDataset(
@@ -104,5 +115,6 @@ def load_dataset(
         success=torch.from_numpy(np.concatenate(success).astype(np.float32)),
         gripper=opened[0].gripper,
         objects=tuple(names),
+        solids=SolidScenes.join(solid) if solids else None,
         symbols=np.stack(rows) if symbols else None,
     )

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from keygrasp.errors import ConfigurationError
+from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.experience.contact_model import ContactModel, load_contact_model
 from keygrasp.files import write_json
 from keygrasp.protocol.statistics import auroc
 from keygrasp.provenance import provenance
@@ -28,7 +29,7 @@ from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.checkpoint import load_checkpoint, save_checkpoint
 from keygrasp.refine.dataset import GraspDataset, load_dataset
 from keygrasp.refine.label_shaping import LabelShaping
-from keygrasp.refine.network import NetworkConfig, QNetwork, save_network
+from keygrasp.refine.network import NetworkConfig, QNetwork, load_network, save_network
 from keygrasp.refine.state import featurise, noisy_heights
 from keygrasp.refine.targets import n_step_targets
 
@@ -55,6 +56,10 @@ class TrainConfig:
             rather than one lucky verdict.
         height_noise: Metres of fresh noise on the height samples each time a label is seen.
         dropout: Share of the trunk's units that are left out of a training step.
+        start: Weights to start from instead of random ones.
+        contact_model: Contact model that labels further grasps (see :mod:`keygrasp.experience.contact_model`).
+        virtual_batch: Grasps around the labels that it labels a step.
+        virtual_executions: Executions with KG-1's errors over which each of these labels is the mean.
         evaluate_every: Steps between looks at the validation labels (and checkpoints).
         shaping: Potential whose shaping term is logged along the moves; in targets from labels it cancels.
         shaping_scale: Factor of that term.
@@ -80,6 +85,10 @@ class TrainConfig:
     label_noise: tuple[float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0)
     height_noise: float = 0.0
     dropout: float = 0.0
+    start: Path | None = None
+    contact_model: Path | None = None
+    virtual_batch: int = 0
+    virtual_executions: int = 4
     evaluate_every: int = 250
     shaping: Literal["none", "rules", "llm", "learned"] = "none"
     shaping_scale: float = 1.0
@@ -95,6 +104,10 @@ class TrainConfig:
             raise ConfigurationError("train: gamma and target_rate lie in (0, 1], learning_rate is positive")
         if not (0 <= self.dropout < 1 and self.height_noise >= 0):
             raise ConfigurationError("train: dropout lies in [0, 1), height_noise is at least 0")
+        if self.virtual_batch < 0 or self.virtual_executions < 1:
+            raise ConfigurationError("train: virtual_batch is at least 0, virtual_executions at least 1")
+        if (self.virtual_batch > 0) != (self.contact_model is not None):
+            raise ConfigurationError("train: contact_model and virtual_batch need each other", "Give both or neither")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigurationError(f"train: device is {self.device!r}", "Known: auto, cpu, cuda")
 
@@ -112,7 +125,8 @@ class Trainer:
         self.device = _device(config.device)
         self.data = data.to(self.device)
         self.validation = validation.to(self.device) if validation is not None else None
-        self.online = QNetwork(config.network, dropout=config.dropout).to(self.device)
+        self.online = _start(config).to(self.device)
+        self.teacher = load_contact_model(config.contact_model).to(self.device) if config.contact_model else None
         self.target = copy.deepcopy(self.online).requires_grad_(False).eval()
         self.optimiser = torch.optim.AdamW(
             self.online.parameters(), config.learning_rate, weight_decay=config.weight_decay
@@ -133,6 +147,11 @@ class Trainer:
         begin = self._clock()
         execute_loss = self._execute_loss(generator)
         losses = {"execute_loss": execute_loss}
+        if self.teacher is not None:
+            begin = self._charge("update", begin)
+            index, grasps, success = self._virtual(self.teacher, generator)
+            begin = self._charge("rollouts", begin)
+            losses["virtual_loss"] = self._loss(index, grasps, success, generator)
         if self.step >= self.config.warm_up:
             index, grasps, first = self._draw_moves(generator)
             begin = self._charge("update", begin)
@@ -175,28 +194,47 @@ class Trainer:
 
     def _execute_loss(self, generator: torch.Generator) -> Tensor:
         rows = torch.randint(len(self.data.grasps), (self.config.execute_batch,), generator=generator)
-        flip = torch.randint(0, 2, (len(rows), 2), generator=generator).float() * 2 - 1
         noise = torch.randn(len(rows), 5, generator=generator) * torch.tensor(self.config.label_noise)
-        rows, flip, noise = rows.to(self.device), flip.to(self.device), noise.to(self.device)
-        data = self.data
-        features = featurise(data.scenes, data.scene[rows], data.grasps[rows] + noise, data.gripper, flip)
+        rows, noise, data = rows.to(self.device), noise.to(self.device), self.data
+        return self._loss(data.scene[rows], data.grasps[rows] + noise, data.success[rows], generator)
+
+    def _loss(self, index: Tensor, grasps: Tensor, success: Tensor, generator: torch.Generator) -> Tensor:
+        """Cross-entropy of *execute* against ``success`` (B,), mirrored and with noise on the heights at random."""
+        flip = (torch.randint(0, 2, (len(index), 2), generator=generator).float() * 2 - 1).to(self.device)
+        features = featurise(self.data.scenes, index, grasps, self.data.gripper, flip)
         if self.config.height_noise > 0:
             features = noisy_heights(features, self.config.height_noise, self.step)
         logits = self.online(features)[:, EXECUTE]
-        return functional.binary_cross_entropy_with_logits(logits, data.success[rows])
+        return functional.binary_cross_entropy_with_logits(logits, success)
 
-    def _draw_moves(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Scenes (B,), start poses (B, 5) around labels, and random first moves (B,)."""
-        count = self.config.move_batch
+    def _virtual(self, teacher: ContactModel, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Scenes (B,), poses (B, 5) around labels, and their mean success by the contact model."""
+        index, grasps = self._draw_poses(self.config.virtual_batch, generator)
+        data = self.data
+        if data.solids is None:
+            raise InputError("a contact model needs the scenes' true geometry", "Load the labels with solids=True")
+        success = teacher.robust_success(
+            data.solids, index, grasps, data.gripper,
+            executions=self.config.virtual_executions, generator=generator,
+        )  # fmt: skip
+        return index, grasps, success
+
+    def _draw_poses(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Scenes (count,) and poses (count, 5) around labels, near and far."""
         rows = torch.randint(len(self.data.grasps), (count,), generator=generator)
         noise = torch.randn(count, 5, generator=generator) * torch.tensor(self.config.noise)
         noise = noise * torch.rand(count, 1, generator=generator)
-        first = torch.randint(0, EXECUTE, (count,), generator=generator)
-        rows, noise, first = rows.to(self.device), noise.to(self.device), first.to(self.device)
+        rows, noise = rows.to(self.device), noise.to(self.device)
         grasps, gripper, bounds = self.data.grasps[rows] + noise, self.data.gripper, self.config.actions.bounds
         grasps[:, 2].clamp_(bounds.lowest, bounds.highest)
         grasps[:, 4].clamp_(gripper.min_opening, gripper.max_opening)
-        return self.data.scene[rows], grasps, first
+        return self.data.scene[rows], grasps
+
+    def _draw_moves(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Scenes (B,), start poses (B, 5) around labels, and random first moves (B,)."""
+        index, grasps = self._draw_poses(self.config.move_batch, generator)
+        first = torch.randint(0, EXECUTE, (len(index),), generator=generator)
+        return index, grasps, first.to(self.device)
 
     def _learning_rate(self) -> float:
         share = self.step / self.config.steps
@@ -224,7 +262,7 @@ def train(config: TrainConfig, on_step: OnStep | None = None, *, resume: bool = 
     Returns:
         The report that is also written to ``report.json``: figures, seconds by cost, labels, provenance.
     """
-    data = load_dataset(config.labels, symbols=config.shaping != "none")
+    data = load_dataset(config.labels, solids=config.contact_model is not None, symbols=config.shaping != "none")
     validation = load_dataset(config.validation) if config.validation else None
     trainer = Trainer(config, data, validation)
     checkpoint = config.out / "checkpoint.safetensors"
@@ -268,6 +306,17 @@ def _fingerprint(config: TrainConfig) -> dict[str, Any]:
 
     result: dict[str, Any] = plain(dataclasses.asdict(config))
     return result
+
+
+def _start(config: TrainConfig) -> QNetwork:
+    """The network before the first step."""
+    network = QNetwork(config.network, dropout=config.dropout)
+    if config.start is not None:
+        weights, _ = load_network(config.start)
+        if weights.config != config.network:
+            raise ConfigurationError(f"train: {config.start} has layers of other sizes", f"Give {weights.config}")
+        network.load_state_dict(weights.state_dict())
+    return network
 
 
 def _device(name: str) -> torch.device:
