@@ -1,7 +1,7 @@
 """A UR5's driver of the tests' own, in a process of its own: joint states, a trajectory action and a gripper action.
 
-It follows trajectories ten times as fast as asked. Parameters can be set while it runs: ``mode`` makes it misbehave, see
-:data:`MODES`, and ``freeze_in`` names a stage in which it stands still until that is set to another one.
+It follows trajectories ten times as fast as asked. Parameters can be set while it runs: ``mode`` makes it misbehave
+(:data:`MODES`), ``freeze_in`` names a stage in which it stands still until that is set to another one.
 """
 
 from __future__ import annotations
