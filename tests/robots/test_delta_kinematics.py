@@ -155,7 +155,8 @@ def test_reachable_circles_of_x1(z, radius):
 def test_workspace_share_of_x1s_nominal_cylinder():
     """X1's limits name the cylinder's floor and radius but not its top, where hardly anything can be reached.
 
-    The published 90.5 % are those of a top at V2's home height, 3.3 mm below X1's own, up to which it is 89.1 %.
+    Up to X1's own home height it is 89.1 %. The quoted 90.5 % come without a top; that they were counted up to V2's
+    home height, 3.3 mm lower, is inferred from the figure alone.
     """
     assert share_of_cylinder(BARE, MODELS["V2"].home_z) == pytest.approx(0.905, abs=5e-4)
     assert share_of_cylinder(BARE, X1.home_z) == pytest.approx(0.891, abs=5e-4)
