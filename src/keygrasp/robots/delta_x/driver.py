@@ -28,7 +28,7 @@ from keygrasp.robots.delta_x.failures import (
 from keygrasp.robots.delta_x.figures import Figures
 from keygrasp.robots.delta_x.model import DeltaModel, load_model
 from keygrasp.robots.delta_x.port import wait_for_port
-from keygrasp.robots.delta_x.ramps import Ramp
+from keygrasp.robots.delta_x.ramps import Ramp, turn_seconds
 from keygrasp.robots.delta_x.session import Session, Watch
 from keygrasp.robots.delta_x.state import State
 from keygrasp.robots.delta_x.tracking import Tracker, Whereabouts
@@ -39,8 +39,6 @@ _T = TypeVar("_T")
 
 #: Metres below which the firmware acknowledges a move but makes none.
 SHORTEST_MOVE = 2.1e-4
-#: Radians a second of the tool's axis (an RC servo).
-_TURN_SPEED = math.radians(300)
 #: Seconds for commands that only set something, and of the gripper from one end to the other.
 _SETTING_SECONDS = 0.5
 
@@ -247,9 +245,7 @@ class DeltaX:
     ) -> None:
         """One command. Where its acknowledgement is lost, the robot is asked whether it got there."""
         ramp = Ramp(float(np.linalg.norm(goal - self.position)), speed, self._acceleration)
-        seconds = ramp.duration
-        if turn is not None:
-            seconds = max(seconds, (2 * math.pi if self._turn is None else abs(turn - self._turn)) / _TURN_SPEED)
+        seconds = max(ramp.duration, turn_seconds(self._turn, turn))
         watch = self._watch(cancelled if self.model.soft_stop else None)
         text = dialects.move(goal.tolist(), speed, turn)
         self._tracker.begin(goal, ramp)

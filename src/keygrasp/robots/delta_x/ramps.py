@@ -1,9 +1,12 @@
-"""Rest-to-rest motions of limited speed and acceleration, as the firmware makes them."""
+"""How long motions take: rest to rest with limited speed and acceleration, as the firmware makes them, and turns."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+#: Radians a second of the tool's axis (an RC servo).
+_TURN_SPEED = math.radians(300)
 
 
 @dataclass(frozen=True)
@@ -42,3 +45,15 @@ class Ramp:
         if t <= duration - rise:
             return half * rise * (2 * t - rise)
         return 1.0 - half * (duration - t) ** 2
+
+
+def turn_seconds(before: float | None, after: float | None) -> float:
+    """Longest time that the tool's axis takes.
+
+    Args:
+        before: Where it is, in radians; ``None`` where it is not known, which costs a whole turn.
+        after: Where it goes; ``None`` where it stays.
+    """
+    if after is None:
+        return 0.0
+    return (2 * math.pi if before is None else abs(after - before)) / _TURN_SPEED
