@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from rclpy.node import Node
@@ -18,6 +19,8 @@ from keygrasp.sim.robot_files import robot_file
 from keygrasp_ros.robot_state import transform
 from keygrasp_ros.topics import JOINT_STATES, RESET_STOP, ROBOT_DESCRIPTION, TF, TF_STATIC
 
+#: Seconds between joint states while it stands.
+_STANDING_SECONDS = 1.0
 _PUBLISHED = (JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC)
 
 
@@ -35,6 +38,7 @@ class DeltaPublisher:
             topic.name: node.create_publisher(topic.type, topic.name, topic.qos) for topic in _PUBLISHED
         }
         self._sent, self._since = 0, time.monotonic()
+        self._last_state = -math.inf
 
     def publish_fixed(self, table_frame: str, table_in_robot: Array, camera: tuple[str, Array] | None) -> None:
         """What stays as it is; ``/tf_static`` in one message, as a late listener gets the last.
@@ -53,12 +57,16 @@ class DeltaPublisher:
         meshes = {name: robot_file(f"{name}.stl", binary_stl(mesh)).as_uri() for name, mesh in robot.shapes.items()}
         self._publishers[ROBOT_DESCRIPTION.name].publish(String(data=robot.urdf(meshes)))
 
-    def publish_state(self, where: Whereabouts) -> None:
-        """Joint states, the passive joints' too, and transforms.
+    def publish_state(self, where: Whereabouts, *, busy: bool) -> None:
+        """Joint states, the passive joints' too, and transforms; not each time while it stands and isn't ``busy``.
 
         Of the tool nothing is known before its first command: its joints are then not among the states, and it is drawn
         open and unturned.
         """
+        now = time.monotonic()
+        if not (where.moving or busy or now - self._last_state >= _STANDING_SECONDS):
+            return
+        self._last_state = now
         description, tool = self._description, self._description.tool
         unknown = set() if where.turn is not None else {TURN_JOINT}
         unknown |= set() if where.opening is not None else set(FINGER_JOINTS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from builtin_interfaces.msg import Time
@@ -102,6 +103,23 @@ class GraspServer:
             return False
         self.busy.release()
         return True
+
+    @contextmanager
+    def idle(self, seconds: float) -> Iterator[None]:
+        """Hold goals off while the robot is used for something else.
+
+        Args:
+            seconds: How long to wait for the end of one that is under way.
+
+        Raises:
+            InputError: If it has not ended by then.
+        """
+        if not self.busy.acquire(timeout=seconds):
+            raise InputError("a goal is still under way", "Wait for its end")
+        try:
+            yield
+        finally:
+            self.busy.release()
 
     def check_active(self) -> None:
         """Refuse what needs an active node.

@@ -7,7 +7,6 @@ and closes the port; so does every end of the process.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,8 +31,6 @@ from keygrasp_ros.topics import RESET_STOP
 
 #: Seconds in which a motion that was told to end has ended; after that it is stopped as in an emergency.
 _REST_SECONDS = 10.0
-#: Seconds between joint states while it stands.
-_STANDING_SECONDS = 1.0
 
 
 class DeltaRobotNode(LifecycleNode):
@@ -48,7 +45,6 @@ class DeltaRobotNode(LifecycleNode):
         self._robot: DeltaRobot | None = None
         self._publisher: DeltaPublisher | None = None
         self._parts: list[Callable[[], object]] = []
-        self._last_state = 0.0
         self._closed = False
         self._emergency = EmergencyStop(self, self._stop_now)
         self._monitor = Monitor(
@@ -159,15 +155,10 @@ class DeltaRobotNode(LifecycleNode):
     def _reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Let the robot move again, which homes it; not while a goal still ends."""
         try:
-            with self._changing:
-                if not self._grasps.busy.acquire(timeout=_REST_SECONDS):
-                    raise InputError("a goal is still under way", "Wait for its end")
-                try:
-                    self._stopped.clear()
-                    if self._driver is not None:
-                        self._driver.reset()
-                finally:
-                    self._grasps.busy.release()
+            with self._changing, self._grasps.idle(_REST_SECONDS):
+                self._stopped.clear()
+                if self._driver is not None:
+                    self._driver.reset()
             response.success, response.message = True, "homed" if self._driver is not None else "may be configured"
         except KeygraspError as error:
             response.message = str(error)
@@ -195,10 +186,7 @@ class DeltaRobotNode(LifecycleNode):
         driver, publisher = self._driver, self._publisher
         if driver is None or publisher is None or driver.state is not State.READY:
             return  # where it is then is not known
-        where, now = driver.whereabouts, time.monotonic()
-        if where.moving or self._grasps.busy.locked() or now - self._last_state >= _STANDING_SECONDS:
-            self._last_state = now
-            publisher.publish_state(where)
+        publisher.publish_state(driver.whereabouts, busy=self._grasps.busy.locked())
 
     def _missing(self) -> list[str]:
         return [] if self._grasps.is_active else ["being activated"]
