@@ -7,14 +7,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from keygrasp.errors import InputError
 
+if TYPE_CHECKING:
+    from keygrasp.robots.delta_x import DeltaConfig
+
 #: The camera of a graph whose robot is emulated.
 SCENE_CAMERA = "scene_camera"
-#: Nodes that plan for a gripper.
+#: Nodes that plan for a gripper, within reach.
 _PLANNING = ("grasp_generator", "pose_refiner")
+#: Settings that these nodes need too.
+_BUILD = ("robot_file", "model")
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def overrides(node: str, settings: Mapping[str, str]) -> dict[str, Any]:
         return dict(found)
     if node == SCENE_CAMERA and "hand_eye" in settings:
         return {"camera.place": False}
-    return _gripper(settings.get("robot_file", "")) if node in _PLANNING else {}
+    return _planning(settings) if node in _PLANNING else {}
 
 
 def renames(settings: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -99,9 +104,19 @@ def as_json(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in values.items()}
 
 
-def _gripper(robot_file: str) -> dict[str, Any]:
-    """The gripper of a robot's file, as the planning nodes' parameters."""
+def config_in(robot_file: str) -> DeltaConfig:
+    """The set-up in a robot's file; the default one where no file is named.
+
+    Raises:
+        ConfigurationError: If the file can't be used.
+    """
     from keygrasp.robots.delta_x import DeltaConfig, load_delta_config
 
-    config = load_delta_config(Path(robot_file).expanduser()) if robot_file else DeltaConfig()
-    return {f"gripper.{name}": value for name, value in dataclasses.asdict(config.tool.gripper).items()}
+    return load_delta_config(Path(robot_file).expanduser()) if robot_file else DeltaConfig()
+
+
+def _planning(settings: Mapping[str, str]) -> dict[str, Any]:
+    """The gripper of the robot's file and the robot's reach, as the planning nodes' parameters."""
+    gripper = dataclasses.asdict(config_in(settings.get("robot_file", "")).tool.gripper)
+    values: dict[str, Any] = {f"gripper.{name}": value for name, value in gripper.items()}
+    return values | {"reach": "delta"} | {name: settings[name] for name in _BUILD if name in settings}

@@ -19,11 +19,12 @@ from keygrasp.robots.delta_x import (
     Calibration,
     DeltaConfig,
     load_calibration,
-    load_delta_config,
     load_model,
     table_below,
 )
 from keygrasp.robots.delta_x.emulator import Emulator
+from keygrasp_ros.delta_graph import config_in
+from keygrasp_ros.delta_reach import MODEL, ROBOT_FILE
 from keygrasp_ros.parameters import AUTOSTART, WORKSPACE_FRAME, Parameter
 from keygrasp_ros.sim_parameters import CAMERA_FRAME, STATE_RATE
 from keygrasp_ros.topics import HOLDING
@@ -37,7 +38,7 @@ _SPEEDS = ("speed", "descend_speed", "lift_speed")
 
 PARAMETERS = (
     WORKSPACE_FRAME,
-    Parameter("robot_file", "", "The robot's YAML file, see real-robot.md; empty for defaults."),
+    ROBOT_FILE,
     Parameter("port", "", "Serial port; empty for the robot file's."),
     Parameter(
         "serial_number",
@@ -45,7 +46,7 @@ PARAMETERS = (
         "Serial number of the USB adapter by which the port is found; in quotes, also where it looks like a number; "
         "empty for the robot file's.",
     ),
-    Parameter("model", "", "X1, V2 or the path of a model's YAML file; empty for the robot file's."),
+    MODEL,
     Parameter(
         "calibration", "", "Where the table is: a file of `keygrasp delta calibrate`; empty for the robot file's."
     ),
@@ -85,8 +86,7 @@ def robot_config(read: Callable[[str], Any]) -> DeltaConfig:
     Raises:
         ConfigurationError: If the file can't be used.
     """
-    file = read("robot_file")
-    config = load_delta_config(Path(file).expanduser()) if file else DeltaConfig()
+    config = config_in(read("robot_file"))
     given: dict[str, Any] = {name: read(name) for name in ("port", "serial_number", "model") if read(name)}
     if "port" in given:
         given.setdefault("serial_number", None)

@@ -12,6 +12,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Header
 
 from keygrasp.errors import InputError, KeygraspError
+from keygrasp.geometry.poses import Array
 from keygrasp.perception import Perceived, PerceptionConfig, perceive
 from keygrasp_ros.conversions import checked_frame, view_of
 from keygrasp_ros.diagnostics import Monitor
@@ -51,6 +52,14 @@ class Perceiver:
         camera = self._frames.wait_for_pose(frame, self.workspace_frame, self._frame_seconds)
         perceived = perceive(view_of(image, info, camera), self._config)
         return perceived, Header(stamp=image.header.stamp, frame_id=self.workspace_frame)
+
+    def workspace_in(self, frame: str) -> Array:
+        """Pose (4, 4) of the workspace in another frame.
+
+        Raises:
+            InputError: If TF doesn't connect them in time.
+        """
+        return self._frames.wait_for_pose(self.workspace_frame, frame, self._frame_seconds)
 
     def take(self, scene: PerceivedScene, image: Image, info: CameraInfo) -> tuple[Perceived, Header]:
         """The scene of a request, or what its image shows where it has none; see :meth:`look`."""

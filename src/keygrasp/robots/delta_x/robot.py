@@ -17,6 +17,7 @@ from keygrasp.robots.delta_x.calibration import Calibration, load_calibration
 from keygrasp.robots.delta_x.config import DeltaConfig
 from keygrasp.robots.delta_x.driver import DeltaX
 from keygrasp.robots.delta_x.failures import HaltedError
+from keygrasp.robots.delta_x.model import DeltaModel
 from keygrasp.robots.delta_x.reach import GraspReach
 from keygrasp.robots.delta_x.state import State
 from keygrasp.robots.delta_x.workspace import check_path
@@ -42,6 +43,13 @@ class _Plan:
     @property
     def whole(self) -> Array:
         return np.concatenate([self.approach, self.act, self.leave, self.shake])
+
+
+def reach_of_robot(model: DeltaModel, config: DeltaConfig, workspace: Array) -> GraspReach:
+    """Which grasps such a robot can reach and turn to, over a workspace with this pose (4, 4) in its frame."""
+    motion = config.motion
+    rise = max(motion.clearance, motion.lift_height)
+    return GraspReach(model, config.tool, workspace, rise, _SHAKE if motion.shake else 0.0)
 
 
 class DeltaRobot:
@@ -92,9 +100,7 @@ class DeltaRobot:
     @property
     def reach(self) -> ReachFilter:
         """For planners: which grasps it can reach and turn to."""
-        motion = self.config.motion
-        rise = max(motion.clearance, motion.lift_height)
-        return GraspReach(self.driver.model, self.config.tool, self._pose, rise, _SHAKE if motion.shake else 0.0)
+        return reach_of_robot(self.driver.model, self.config, self._pose)
 
     def unreachable_reason(self, grasp: PlanarGrasp, *, placing: bool = False) -> str | None:
         """Why it can't grasp or place there from where it is (from home while disconnected), or ``None`` if it can."""

@@ -11,6 +11,7 @@ from keygrasp.grasps import GeneratorConfig, GraspGenerator
 from keygrasp.perception import Perceived
 from keygrasp.scene import GraspPlan, GripperSpec
 from keygrasp_ros.conversions import plan_message
+from keygrasp_ros.delta_reach import REACH, reach_of
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
 from keygrasp_ros.local_services import serve
@@ -21,7 +22,7 @@ from keygrasp_ros.running import node_main
 from keygrasp_ros.steps import PERCEPTION, Perceiver, answering, check_target
 from keygrasp_ros.topics import GENERATE, GRASP_MARKERS, GRASP_POSES, GRASPS
 
-PARAMETERS = (*PERCEPTION, *GRIPPER, *from_dataclass("generator", GeneratorConfig))
+PARAMETERS = (*PERCEPTION, *GRIPPER, *REACH, *from_dataclass("generator", GeneratorConfig))
 
 
 class GraspGeneratorNode(Node):
@@ -32,6 +33,7 @@ class GraspGeneratorNode(Node):
         read = reader(self, PARAMETERS)
         self._monitor = Monitor(self)
         self._perceiver = Perceiver(self, read)
+        self._reach = reach_of(read, self._perceiver)
         self._gripper = fill(read, "gripper", GripperSpec)
         self._generator = GraspGenerator(fill(read, "generator", GeneratorConfig))
         self._plans, self._poses, self._markers = (
@@ -58,7 +60,8 @@ class GraspGeneratorNode(Node):
                 "no object lies in the region" if target.choice == Target.REGION else "nothing stands on the table"
             )
             return 0, GraspPlan(None, reason=perceived.note or nothing)
-        plans = {index: self._generator.generate(perceived, index, self._gripper) for index in allowed}
+        reach = self._reach()
+        plans = {index: self._generator.generate(perceived, index, self._gripper, reach) for index in allowed}
         found = {index: plan.grasp.score for index, plan in plans.items() if plan.grasp is not None}
         best = max(found, key=found.__getitem__) if found else allowed[0]
         return best, plans[best]

@@ -14,6 +14,7 @@ from keygrasp.errors import InputError, KeygraspError
 from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
 from keygrasp.scene import GripperSpec
 from keygrasp_ros.conversions import plan_message, plan_of
+from keygrasp_ros.delta_reach import REACH, reach_of
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.lifelines import offer
 from keygrasp_ros.local_services import serve
@@ -29,6 +30,7 @@ PARAMETERS = (
     SEED,
     *PERCEPTION,
     *GRIPPER,
+    *REACH,
     *from_dataclass("refiner", RefinerConfig),
 )
 
@@ -42,6 +44,7 @@ class PoseRefiner(Node):
         self._seed: int = read("seed")
         self._monitor = Monitor(self)
         self._perceiver = Perceiver(self, read)
+        self._reach = reach_of(read, self._perceiver)
         self._gripper = fill(read, "gripper", GripperSpec)
         self._missing = ""
         self._refiner = self._load(read("weights"), fill(read, "refiner", RefinerConfig))
@@ -75,7 +78,7 @@ class PoseRefiner(Node):
             # A fresh generator for each request: the same image gives the same answer, however often it is asked.
             rng = np.random.default_rng(self._seed)
             start = time.perf_counter()
-            plan = self._refiner.refine(perceived, index, given.candidates, self._gripper, rng=rng)
+            plan = self._refiner.refine(perceived, index, given.candidates, self._gripper, rng=rng, reach=self._reach())
             refine_ms = (time.perf_counter() - start) * 1e3
             plan = replace(plan, timings_ms={**given.timings_ms, **plan.timings_ms, "refine": refine_ms})
             response.plan = plan_message(plan, header, "refined", index)
