@@ -96,6 +96,32 @@ def test_every_way_to_cut_the_work_up_gives_the_same(name, tiling, monkeypatch):
     assert_same([*found, carry.value], [*expected, expected_carry.value])
 
 
+def four_actions(steps, rows, stride, first, time_dim):
+    """[T, N, 4] or [N, T, 4] in one piece of memory, its steps ``stride`` elements apart from element ``first`` on."""
+    shape = (steps, rows) if time_dim == 0 else (rows, steps)
+    storage = torch.randn(first + steps * rows * stride, generator=torch.Generator().manual_seed(stride + first))
+    return storage.as_strided((*shape, 4), (shape[1] * stride, stride, 1), first)
+
+
+#: Stride of a step, first element, and how many of four actions are read at once: what divides the stride, whatever the
+#: address of the first element, which the compiler looks at by itself.
+ALIGNMENTS = ((4, 0, 4), (8, 0, 4), (6, 0, 2), (5, 0, 1), (4, 1, 4), (5, 1, 1))
+
+
+@pytest.mark.parametrize("time_dim", [0, 1])
+@pytest.mark.parametrize(("stride", "first", "at_once"), ALIGNMENTS)
+def test_actions_are_read_at_once_only_where_strides_allow(stride, first, at_once, time_dim, monkeypatch):
+    launch._plans.clear()
+    blocks = []
+    rule = launch._actions_at_once
+    monkeypatch.setattr(launch, "_actions_at_once", lambda *given: blocks.append(rule(*given)) or blocks[-1])
+    for name in ("next_q", "probs"):
+        case = make_case(8, 3, time_dim=time_dim, actions=4)
+        case.tensors[name] = four_actions(8, 3, stride, first, time_dim)
+        assert_same(call("retrace_actions", case, "triton"), call("retrace_actions", case, "reference"), context=name)
+    assert set(blocks) == {at_once}
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_short_floats_are_accumulated_in_float32(backend, dtype):
