@@ -192,3 +192,16 @@ def test_few_long_rows_are_split_over_the_sequence():
     for rows, steps in ((16, 131072), (1, 1048576), (64, 16384)):
         tiling = choose_tiling(Kind.GAE, steps, rows, time_contiguous=True)
         assert tiling.parts * rows >= 132
+
+
+def test_measured_tilings_are_the_ones_that_are_chosen():
+    def cut(kind, rows, steps, contiguous, actions=0):
+        found = choose_tiling(kind, steps, rows, time_contiguous=contiguous, actions=actions)
+        return found.steps, found.rows, found.warps, found.parts, found.group
+
+    assert cut(Kind.RETRACE, 16384, 1024, False, 4) == (16, 32, 8, 1, 2)
+    assert cut(Kind.RETRACE, 8192, 2048, False, 4) == (16, 32, 8, 1, 2)
+    assert cut(Kind.RETRACE, 16, 131072, False, 4) == (16, 16, 4, 512, 2)
+    assert cut(Kind.VTRACE, 16, 131072, False) == (32, 16, 8, 512, 2)
+    assert cut(Kind.GAE, 16, 131072, False) == (64, 16, 4, 512, 8)
+    assert cut(Kind.GAE, 1, 1048576, True) == (1024, 1, 8, 512, 4)
