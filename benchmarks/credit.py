@@ -204,7 +204,7 @@ def run_cpu(arguments: argparse.Namespace) -> tuple[list[Row], list[str]]:
             "numpy loop": lambda arrays=arrays: gae_numpy(*arrays),
             "torchrl": torchrl(works["batch-major"], x["batch-major"]),
         }
-        found = {who: cpu_ms(call) for who, call in calls.items() if call is not None}
+        found = cpu_ms({who: call for who, call in calls.items() if call is not None})
         rows += [{"who": who, "op": "gae", "rows": rows_count, "steps": steps, "ms": ms} for who, ms in found.items()]
         lines.append(f"gae {rows_count}x{steps}: " + ", ".join(f"{who} {ms:.2f} ms" for who, ms in found.items()))
         good = good and found[OURS] <= (1 + TIE) * found.get("torchrl", math.inf)

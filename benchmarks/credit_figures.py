@@ -53,6 +53,17 @@ def gpu_table(data: Json, layout: str) -> list[str]:
     return lines
 
 
+def cpu_table(data: Json) -> list[str]:
+    """Process time of each implementation at each shape."""
+    names = list(dict.fromkeys(r["who"] for r in data["rows"]))
+    times = {(r["rows"], r["steps"], r["who"]): r["ms"] for r in data["rows"]}
+    lines = ["| N×T | " + " | ".join(names) + " |", "| --- " * (len(names) + 1) + "|"]
+    for rows, steps in dict.fromkeys((r["rows"], r["steps"]) for r in data["rows"]):
+        cells = [f"{times[rows, steps, who]:.2f}" if (rows, steps, who) in times else "–" for who in names]
+        lines.append(f"| {rows}×{steps} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def plot(data: Json) -> str:
     """Bars: times faster than each other implementation at each shape in device time, geometric mean over functions."""
     own = {_case(r): r["device_us"] for r in data["rows"] if r["who"] == OURS and "error" not in r}
@@ -67,10 +78,10 @@ def plot(data: Json) -> str:
             strict=False,
         )
     )
+    means = {case: _product(found) ** (1 / len(found)) for case, found in ratios.items()}
     lines, y = [], 30
-    for (shape, who), found in ratios.items():
-        mean = _product(found) ** (1 / len(found))
-        width = min(420.0, 60 * mean**0.5)
+    for (shape, who), mean in means.items():
+        width = 420 * (mean / max(means.values())) ** 0.5
         lines.append(f'<text x="100" y="{y + 11}" text-anchor="end">{shape}</text>')
         lines.append(f'<rect x="108" y="{y}" width="{width:.1f}" height="13" fill="{colours.get(who, "#888")}"/>')
         lines.append(f'<text x="{112 + width:.1f}" y="{y + 11}">{mean:.1f}× {who}</text>')
@@ -114,13 +125,7 @@ def figures() -> tuple[str, str | None]:
         parts.append("")
     if cpu.exists():
         data = read_json(cpu)
-        parts += [
-            "GAE on one CPU core, process time in ms:",
-            "",
-            "| N×T | implementation | ms |",
-            "| --- | --- | --- |",
-        ]
-        parts += [f"| {r['rows']}×{r['steps']} | {r['who']} | {r['ms']:.2f} |" for r in data["rows"]]
+        parts += ["GAE on one CPU core, process time in ms:", "", *cpu_table(data)]
         parts += ["", source(cpu, data), ""]
     if ppo.exists():
         data = read_json(ppo)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -72,15 +72,15 @@ def call_us(calls: Sequence[Callable[[], Any]], seconds: float = 0.02, repeats: 
     return 1e6 * statistics.median(found)
 
 
-def cpu_ms(call: Callable[[], Any], repeats: int = 7) -> float:
-    """Median process time of one call in ms."""
-    call()
-    found = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        call()
-        found.append(time.process_time() - begin)
-    return 1e3 * statistics.median(found)
+def cpu_ms(calls: Mapping[str, Callable[[], Any]], repeats: int = 11) -> dict[str, float]:
+    """Median process time of each call in ms; in turn, so that a slow moment of the machine meets them all."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats + 1):
+        for name, call in calls.items():
+            begin = time.process_time()
+            call()
+            found[name].append(time.process_time() - begin)
+    return {name: 1e3 * statistics.median(times[1:]) for name, times in found.items()}  # the first one warms up
 
 
 def copy_bandwidth() -> float:
