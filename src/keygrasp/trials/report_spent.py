@@ -19,12 +19,14 @@ _BINS = (0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def spent_of(config: Json, records: Sequence[TrialRecord]) -> Spent | None:
-    """Where the trials of the judged planner went; ``None`` where no object was tried twice.
+    """Where the trials of the judged planner went; ``None`` where no object was tried twice, or no trials are at hand.
 
     Args:
         config: The run's identity.
         records: Its trials.
     """
+    if not records:
+        return None
     planner = judged_planner([spec["name"] for spec in config["planners"]])
     objects = list(_by_object(records, planner).values())
     if all(len(trials) < 2 for trials in objects):
