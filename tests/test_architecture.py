@@ -12,7 +12,7 @@ import keygrasp
 SOURCE = Path(keygrasp.__file__).parent
 #: From the top floor down: a room may import what stands before it.
 FLOORS = (
-    "errors", "extras", "files", "provenance", "configuration",
+    "errors", "extras", "files", "tensorfiles", "provenance", "configuration",
     "geometry", "credit", "scene", "objects", "perception", "grasps", "shaping", "curriculum", "robots", "sim",
     "protocol", "trials", "experience", "refine", "worldmodel", "skills", "cli",
 )  # fmt: skip

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 
 from keygrasp.configuration import config_from
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.experience.solids import PAD_LAYERS, ROWS, PadProfiles, SolidScenes, pad_profiles
-from keygrasp.files import atomic_path
 from keygrasp.protocol import PROTOCOL
 from keygrasp.scene import GripperSpec
+from keygrasp.tensorfiles import read_tensors, write_tensors
 
 FORMAT = "kg-contact-1"
 #: Lengths that bring inputs near ±1: ways and openings, depth behind the first touch, heights beneath, levers.
@@ -167,6 +166,12 @@ class ContactData:
         return replace(self, scene=self.scene[rows], grasps=self.grasps[rows], success=self.success[rows])
 
 
+def scheduled_rate(peak: float, step: int, steps: int) -> float:
+    """Learning rate of a step: up to ``peak`` over the first 100, then down along half a cosine to 2% of it."""
+    rise = min(1.0, (step + 1) / 100)
+    return peak * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0))))
+
+
 def train_contact_model(config: ContactConfig, data: ContactData) -> ContactModel:
     """Fit a model to executed grasps, on the device that the data lie on."""
     torch.manual_seed(config.seed)
@@ -178,7 +183,7 @@ def train_contact_model(config: ContactConfig, data: ContactData) -> ContactMode
     optimiser = torch.optim.AdamW(model.parameters(), config.learning_rate, weight_decay=config.weight_decay)
     for step in range(config.steps):
         for group in optimiser.param_groups:
-            group["lr"] = config.learning_rate * min(1.0, (step + 1) / 100) * _cosine(step / config.steps)
+            group["lr"] = scheduled_rate(config.learning_rate, step, config.steps)
         rows = torch.randint(len(data.grasps), (config.batch,), generator=generator)
         flip = (torch.randint(0, 2, (config.batch, 2), generator=generator).float() * 2 - 1).to(device)
         rows = rows.to(device)
@@ -203,9 +208,7 @@ def predict(model: ContactModel, data: ContactData) -> Tensor:
 def save_contact_model(path: Path, model: ContactModel) -> None:
     """Write a model as safetensors, whole or not at all."""
     metadata = {"format": FORMAT, "config": json.dumps(asdict(model.config))}
-    tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, str(temporary), metadata)
+    write_tensors(path, model.state_dict(), metadata)
 
 
 def load_contact_model(path: Path) -> ContactModel:
@@ -216,11 +219,7 @@ def load_contact_model(path: Path) -> ContactModel:
     """
     remedy = "Give a contact model written by 'keygrasp contact'"
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path} is larger than {_MAX_BYTES // 2**20} MiB", remedy)
-        with safe_open(str(path), framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
+        tensors, metadata = read_tensors(path, _MAX_BYTES, remedy)
         if metadata.get("format") != FORMAT:
             raise InputError(f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}", remedy)
         model = ContactModel(config_from(json.loads(metadata["config"]), ContactConfig, where=f"{path}: config"))
@@ -238,7 +237,3 @@ def _all_profiles(data: ContactData) -> PadProfiles:
 
 def _take(profiles: PadProfiles, rows: Tensor) -> PadProfiles:
     return PadProfiles(*(getattr(profiles, f.name)[rows] for f in fields(PadProfiles)))
-
-
-def _cosine(share: float) -> float:
-    return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share))

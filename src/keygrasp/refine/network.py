@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 
 from keygrasp.configuration import config_from
 from keygrasp.errors import InputError
-from keygrasp.files import atomic_path
 from keygrasp.refine.actions import ACTIONS, EXECUTE
 from keygrasp.refine.state import (
     GRID_ACROSS,
@@ -25,6 +23,7 @@ from keygrasp.refine.state import (
     SCALARS,
     GraspFeatures,
 )
+from keygrasp.tensorfiles import read_tensors, write_tensors
 
 #: Version of the state's layout; weights of another layout are refused.
 LAYOUT = "kg-q1"
@@ -118,9 +117,7 @@ def save_network(path: Path, network: QNetwork, calibration: Calibration | None 
         "config": json.dumps(asdict(network.config)),
         "calibration": json.dumps(asdict(calibration or Calibration())),
     }
-    tensors = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, str(temporary), metadata)
+    write_tensors(path, network.state_dict(), metadata)
 
 
 def load_network(path: Path) -> tuple[QNetwork, Calibration]:
@@ -131,11 +128,7 @@ def load_network(path: Path) -> tuple[QNetwork, Calibration]:
     """
     remedy = "Give weights written by 'keygrasp train', or use --planner geometric"
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path} is larger than {_MAX_BYTES // 2**20} MiB", remedy)
-        with safe_open(str(path), framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
+        tensors, metadata = read_tensors(path, _MAX_BYTES, remedy)
     except OSError as error:
         raise InputError(f"can't read the weights {path}: {error.strerror or error}", remedy) from error
     except SafetensorError as error:

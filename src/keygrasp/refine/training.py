@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from keygrasp.errors import ConfigurationError, InputError
-from keygrasp.experience.contact_model import ContactModel, load_contact_model
+from keygrasp.experience.contact_model import ContactModel, load_contact_model, scheduled_rate
 from keygrasp.files import write_json
 from keygrasp.protocol.statistics import auroc
 from keygrasp.provenance import provenance
@@ -143,7 +142,7 @@ class Trainer:
         """One gradient step; returns its losses. Each step draws from its own seed, so that resuming draws the same."""
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + self.step)
         for group in self.optimiser.param_groups:
-            group["lr"] = self._learning_rate()
+            group["lr"] = scheduled_rate(self.config.learning_rate, self.step, self.config.steps)
         begin = self._clock()
         execute_loss = self._execute_loss(generator)
         losses = {"execute_loss": execute_loss}
@@ -235,11 +234,6 @@ class Trainer:
         index, grasps = self._draw_poses(self.config.move_batch, generator)
         first = torch.randint(0, EXECUTE, (len(index),), generator=generator)
         return index, grasps, first.to(self.device)
-
-    def _learning_rate(self) -> float:
-        share = self.step / self.config.steps
-        rise = min(1.0, (self.step + 1) / 100)
-        return self.config.learning_rate * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(share, 1.0))))
 
     def _clock(self) -> float:
         if self.device.type == "cuda":

@@ -1,0 +1,35 @@
+"""Tensors in safetensors files: written whole or not at all, read up to a size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from keygrasp.errors import InputError
+from keygrasp.files import atomic_path
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write tensors with metadata."""
+    plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    with atomic_path(path) as temporary:
+        save_file(plain, str(temporary), dict(metadata))
+
+
+def read_tensors(path: Path, max_bytes: int, remedy: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file, on the CPU.
+
+    Raises:
+        InputError: If it is larger than ``max_bytes``; says ``remedy``.
+        OSError: If it can't be read.
+        SafetensorError: If it is no safetensors file.
+    """
+    if path.stat().st_size > max_bytes:
+        raise InputError(f"{path} is larger than {max_bytes // 2**20} MiB", remedy)
+    with safe_open(str(path), framework="pt") as file:
+        names = file.keys()
+        return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
