@@ -1,5 +1,7 @@
 """Labels on disk: round trip, and damage that is named."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,24 @@ def test_round_trip_keeps_everything_to_a_tenth_of_a_millimetre(tmp_path):
         assert np.array_equal(before.grasps, after.grasps)
         assert np.array_equal(before.success, after.success)
         assert np.array_equal(before.pose, after.pose)
+
+
+def test_force_and_way_are_kept_and_unknown_in_older_shards(tmp_path):
+    path = tmp_path / "shard-00000.npz"
+    plain = scene("a", 1, 3)
+    force, moved = np.array([0, 2, 61], np.float32), np.array([0, 0.1, 0], np.float32)
+    write_shard(path, [dataclasses.replace(plain, force=force, moved=moved)])
+    (after,) = read_shard(path)
+    assert np.array_equal(after.force, force)
+    assert np.array_equal(after.moved, moved)
+    arrays = {name: array for name, array in np.load(path).items() if name not in ("force", "moved")}
+    np.savez(path, **arrays)
+    (older,) = read_shard(path)
+    assert np.all(np.isnan(older.force))
+    assert older.moved.shape == (3,)
+    np.savez(path, **arrays, force=np.zeros(2, np.float32))
+    with pytest.raises(InputError, match="don't fit"):
+        read_shard(path)
 
 
 def test_success_means_the_first_outcome():

@@ -183,15 +183,20 @@ def _label(scene: Scene, name: str, seed: int, planners: list[Planner], config: 
         return None
     grasps, proposal = _propose(scene, perceived, planners, config, rng)
     pose = scene.object_pose
-    outcomes = [OUTCOMES.index(scene.execute(grasp).outcome) for grasp in grasps_from_array(grasps)]
+    outcomes, moved = [], []
+    for grasp in grasps_from_array(grasps):
+        outcomes.append(scene.execute(grasp))
+        moved.append(np.linalg.norm(scene.object_pose[:2, 3] - pose[:2, 3]))
     return SceneLabels(
         object_name=name,
         seed=seed,
         pose=pose,
         depth=scene.view.depth,
         grasps=grasps.astype(np.float32),
-        outcome=np.array(outcomes, dtype=np.uint8),
+        outcome=np.array([OUTCOMES.index(o.outcome) for o in outcomes], dtype=np.uint8),
         proposal=proposal,
+        force=np.array([o.contact_force for o in outcomes], dtype=np.float32),
+        moved=np.array(moved, dtype=np.float32),
     )
 
 

@@ -14,9 +14,13 @@ first      (S + 1,) int64       grasps of scene i are rows first[i] to first[i +
 grasps     (N, 5) float32       x, y, z, yaw, width in the workspace frame (m, rad)
 outcome    (N,) uint8           index into :data:`OUTCOMES`
 proposal   (N,) uint8           index into :data:`PROPOSALS`: where the grasp came from
+force      (N,) float32         largest contact force in newtons while descending; NaN where not measured
+moved      (N,) float32         horizontal metres from where the object's centre of mass was before the execution to
+                                where it was at its end; NaN where not measured
 ========== ==================== ======================================================================
 
-No array holds Python objects: shards are read with ``allow_pickle=False``.
+Shards from before ``force`` and ``moved`` were kept are read with NaN in their place. No array holds Python objects:
+shards are read with ``allow_pickle=False``.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from __future__ import annotations
 import dataclasses
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -52,6 +56,9 @@ OUTCOMES = (
 PROPOSALS = ("random", "planner", "perturbed")
 _DEPTH_UNIT = 1e-4
 _MAX_SHARD_BYTES = 512 * 2**20
+#: Arrays that older shards lack.
+_MEASURED = ("force", "moved")
+_NONE: NDArray[np.float32] = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +73,8 @@ class SceneLabels:
         grasps: (n, 5) float32.
         outcome: (n,) uint8.
         proposal: (n,) uint8.
+        force: (n,) float32 newtons, NaN where not measured; all NaN where none is given.
+        moved: (n,) float32 metres, likewise.
     """
 
     object_name: str
@@ -75,6 +84,13 @@ class SceneLabels:
     grasps: NDArray[np.float32]
     outcome: NDArray[np.uint8]
     proposal: NDArray[np.uint8]
+    force: NDArray[np.float32] = field(default_factory=lambda: _NONE)
+    moved: NDArray[np.float32] = field(default_factory=lambda: _NONE)
+
+    def __post_init__(self) -> None:
+        for name in _MEASURED:
+            if getattr(self, name) is _NONE:
+                object.__setattr__(self, name, np.full(len(self.grasps), np.nan, np.float32))
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -113,6 +129,8 @@ def write_shard(path: Path, scenes: Sequence[SceneLabels]) -> None:
             grasps=np.concatenate([s.grasps for s in scenes]).astype(np.float32),
             outcome=np.concatenate([s.outcome for s in scenes]).astype(np.uint8),
             proposal=np.concatenate([s.proposal for s in scenes]).astype(np.uint8),
+            force=np.concatenate([s.force for s in scenes]).astype(np.float32),
+            moved=np.concatenate([s.moved for s in scenes]).astype(np.float32),
         )
 
 
@@ -131,6 +149,8 @@ def read_shard(path: Path) -> list[SceneLabels]:
                 name: data[name]
                 for name in ("depth", "object", "seed", "pose", "first", "grasps", "outcome", "proposal")
             }
+            unknown = np.full(len(arrays["grasps"]), np.nan, np.float32)
+            arrays |= {name: data.get(name, unknown) for name in _MEASURED}
     except (OSError, KeyError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise InputError(f"can't read the shard {path}: {error}", remedy) from error
     scenes, first, grasps = len(arrays["depth"]), arrays["first"], arrays["grasps"]
@@ -144,6 +164,7 @@ def read_shard(path: Path) -> list[SceneLabels]:
         and bool(np.all(np.diff(first) >= 0))
         and bool(np.all(np.isfinite(grasps)) and np.all(np.isfinite(arrays["pose"])))
         and int(arrays["outcome"].max(initial=0)) < len(OUTCOMES)
+        and all(arrays[name].shape == (len(grasps),) for name in _MEASURED)
     )
     if not fits:
         raise InputError(f"the arrays of the shard {path} don't fit each other", remedy)
@@ -158,6 +179,7 @@ def read_shard(path: Path) -> list[SceneLabels]:
             grasps=grasps[first[i] : first[i + 1]],
             outcome=arrays["outcome"][first[i] : first[i + 1]],
             proposal=arrays["proposal"][first[i] : first[i + 1]],
+            **{name: arrays[name][first[i] : first[i + 1]] for name in _MEASURED},
         )
         for i in range(scenes)
     ]
