@@ -361,12 +361,16 @@ class Agent:
         Args:
             pose: Where the robot is after the last motion, at rest; ``None`` where nobody knows.
         """
+        return decision_of(self.decide(pose))
+
+    def decide(self, pose: Pose | None) -> RawDecision:
+        """As :meth:`step`, in the core's own numbers, which are those of the serial link."""
         raw = RawDecision()
         seen = None if pose is None else RawPose(fixed(pose.x), fixed(pose.y), fixed(pose.heading))
         self._core.kg_agent_step(
             ctypes.byref(self.raw), None if seen is None else ctypes.byref(seen), ctypes.byref(raw)
         )
-        return decision_of(raw)
+        return raw
 
 
 def _index(name: str, known: tuple[str, ...], what: str) -> int:

@@ -11,11 +11,13 @@ from keygrasp.errors import InputError
 from keygrasp.skills.core import (
     LEARNERS,
     NO_SKILL,
+    ONE,
     SKILLS,
     STRATEGIES,
     Decision,
     Pose,
     RawDecision,
+    RawPose,
     decision_of,
     fixed,
 )
@@ -116,6 +118,17 @@ def pose_frame(pose: Pose | None, sequence: int) -> Frame:
     """The answer to a question: a pose, or nothing where the camera doesn't see the robot."""
     payload = b"" if pose is None else struct.pack("<iii", fixed(pose.x), fixed(pose.y), fixed(pose.heading))
     return Frame(Kind.POSE, sequence, payload)
+
+
+def pose_in(frame: Frame) -> Pose | None:
+    """The pose that a frame tells of, as the robot reads it; ``None`` for an unseen robot.
+
+    Raises:
+        InputError: If the frame is none.
+    """
+    if frame.kind != Kind.POSE or len(frame.payload) not in (0, ctypes.sizeof(RawPose)):
+        raise InputError(f"a frame of type {frame.kind} with {len(frame.payload)} bytes is no pose")
+    return Pose(*(value / ONE for value in struct.unpack("<iii", frame.payload))) if frame.payload else None
 
 
 def start_frame(
