@@ -7,12 +7,14 @@ from that it is what ``python -m keygrasp_ros.executables NODE`` does; other tes
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import functools
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from keygrasp_ros.executables import run_executable
@@ -52,6 +54,7 @@ class Forked:
 
     def __init__(self, function, environment, log):
         self._log = Path(log)
+        self.told_to_end = False
         self._process = nursery().Process(target=_live, args=(function, dict(environment), str(log)), daemon=True)
         self._process.start()
         self.pid = self._process.pid
@@ -66,7 +69,9 @@ class Forked:
     def wait(self, timeout=None):
         self._process.join(timeout)
         if self.returncode is None:
-            raise subprocess.TimeoutExpired(self._process.name, timeout)
+            self.send_signal(signal.SIGUSR1)  # its log then says where all its threads are
+            time.sleep(1.0)
+            raise subprocess.TimeoutExpired(f"{self._process.name}: ... {self._log.read_text()[-8000:]}", timeout)
         return self.returncode
 
     def communicate(self, timeout=None):
@@ -74,6 +79,7 @@ class Forked:
         return self._log.read_text(), None
 
     def send_signal(self, number):
+        self.told_to_end |= number in (signal.SIGINT, signal.SIGTERM)
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -110,4 +116,5 @@ def _live(function, environment, log):
     with Path(log).open("ab") as output:
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)
+    faulthandler.register(signal.SIGUSR1)
     sys.exit(function())

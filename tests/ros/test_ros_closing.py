@@ -1,5 +1,8 @@
 """Races of rclpy with several threads: handles that vanish while they are taken up, answers that come too early."""
 
+import signal
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -12,6 +15,7 @@ import rclpy
 from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.nodes.sim_robot import SimRobot
 from keygrasp_ros.running import _Spinner
+from keygrasp_ros.signals import Stop
 from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 
@@ -22,11 +26,40 @@ def test_a_fault_in_a_callback_ends_the_spinning_and_is_kept():
     def spin():
         raise ValueError("a callback broke")
 
-    stop = threading.Event()
+    stop = Stop()
     spinner = _Spinner(SimpleNamespace(spin=spin, shutdown=lambda timeout_sec: True), stop)
     assert stop.wait(5)
     spinner.end([])
     assert [str(fault) for fault in spinner.faults] == ["a callback broke"]
+
+
+#: Ends with 0 when it was woken often enough by a signal, now and then while it was just about to wait.
+WOKEN = """
+import os, signal
+from keygrasp_ros.signals import Stop
+for _ in range(12000):
+    stop = Stop()
+    signal.signal(signal.SIGUSR1, lambda *_: stop.set())
+    if _ == 0:
+        print("ready", flush=True)
+    while not stop.wait(1e-5):
+        pass
+os._exit(0)
+"""
+
+
+def test_a_signal_stops_a_process_that_is_just_about_to_wait():
+    """A ``threading.Event``, set by the signal's handler, hangs here."""
+    with subprocess.Popen([sys.executable, "-c", WOKEN], stdout=subprocess.PIPE) as child:
+        try:
+            child.stdout.readline()
+            deadline = time.monotonic() + 20.0
+            while child.poll() is None and time.monotonic() < deadline:
+                child.send_signal(signal.SIGUSR1)
+                time.sleep(0.0001)
+        finally:
+            child.kill()
+    assert child.returncode == 0
 
 
 @pytest.mark.parametrize("method", ["send_goal_async", "_cancel_goal_async", "_get_result_async"])

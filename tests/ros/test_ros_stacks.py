@@ -119,7 +119,8 @@ def test_the_idle_graph_needs_little_and_picks_from_another_terminal(fork, domai
     done = subprocess.run(
         [sys.executable, "-m", "keygrasp_ros.pick_once"], capture_output=True, text=True, timeout=90, check=False
     )
-    lines = done.stdout.splitlines()
+    # Fast DDS writes to the same stream, where another process of this machine is at a port at the same moment.
+    lines = [line for line in done.stdout.splitlines() if "RTPS_" not in line]
     assert lines[0] == "look", done
     assert lines[-1].split(":")[0] in (TrialOutcome.SUCCESS, TrialOutcome.SLIPPED), done
     assert done.returncode == (0 if lines[-1].startswith(TrialOutcome.SUCCESS) else 1)

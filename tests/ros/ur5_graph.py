@@ -141,7 +141,11 @@ class Ur5Graph:
         return self.nodes.children[name]
 
     def revive(self):
-        """Start those again that have ended."""
+        """Start those again that have ended, or should have, after a test that failed."""
+        for child in self.nodes.children.values():
+            if child.poll() is None and child.told_to_end:
+                child.kill()
+                child.wait()
         ended = self.nodes.ended()
         for name in ended:
             self.nodes.start_one(name)

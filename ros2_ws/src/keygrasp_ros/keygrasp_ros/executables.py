@@ -9,18 +9,17 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+from typing import NoReturn
 
-from keygrasp_ros.signals import end_quietly, leave_at_once
+from keygrasp_ros.signals import end_at_once, leave_at_once
 from keygrasp_ros.threads import one_thread_each
 
 
-def run_executable(name: str) -> int:
-    """Run the node whose module in :mod:`keygrasp_ros.nodes` has this name; returns the exit status."""
+def run_executable(name: str) -> NoReturn:
+    """Run the node whose module in :mod:`keygrasp_ros.nodes` has this name, and end the process with its status."""
     leave_at_once()
     one_thread_each()
-    status: int = importlib.import_module(f"keygrasp_ros.nodes.{name}").main()
-    end_quietly()
-    return status
+    end_at_once(importlib.import_module(f"keygrasp_ros.nodes.{name}").main())
 
 
 sim_robot = functools.partial(run_executable, "sim_robot")
@@ -37,4 +36,4 @@ shaped_reward = functools.partial(run_executable, "shaped_reward")
 if __name__ == "__main__":
     node = sys.argv.pop(1)
     sys.argv[0] = node
-    raise SystemExit(run_executable(node))
+    run_executable(node)

@@ -23,7 +23,7 @@ from keygrasp.errors import KeygraspError
 from keygrasp.trials.worker import limit_threads
 from keygrasp_ros.executor import LeanExecutor
 from keygrasp_ros.joining import join, naming_faults
-from keygrasp_ros.signals import stop_on_signal
+from keygrasp_ros.signals import Stop, letting_go, stop_on_signal
 from keygrasp_ros.threads import one_heap
 
 #: Process id of whoever started this node's process and wants it to end when he ends, however he ends.
@@ -69,9 +69,7 @@ def run_nodes(factories: Sequence[NodeFactory], arguments: Sequence[str] | None 
         print(f"keygrasp: {error}", file=sys.stderr)
         return error.exit_code
     finally:
-        for node in nodes:
-            node.destroy_node()
-        rclpy.try_shutdown()
+        _leave(nodes)
 
 
 def _bound_to_parent() -> bool:
@@ -102,12 +100,18 @@ def spinning(factories: Sequence[NodeFactory], arguments: Sequence[str] = ()) ->
         for create in factories:
             nodes.append(create())
             executor.add_node(nodes[-1])
-        spinner = _Spinner(executor, threading.Event())
+        spinner = _Spinner(executor, Stop())
         try:
             yield nodes
         finally:
             spinner.end(nodes)
     finally:
+        _leave(nodes)
+
+
+def _leave(nodes: Sequence[Node]) -> None:
+    """Destroy nodes, whose callbacks have ended, and leave ROS."""
+    with letting_go():
         for node in nodes:
             node.destroy_node()
         rclpy.try_shutdown()
@@ -116,7 +120,7 @@ def spinning(factories: Sequence[NodeFactory], arguments: Sequence[str] = ()) ->
 class _Spinner:
     """Spins an executor on a thread of its own."""
 
-    def __init__(self, executor: LeanExecutor, stop: threading.Event) -> None:
+    def __init__(self, executor: LeanExecutor, stop: Stop) -> None:
         self._executor, self._stop = executor, stop
         self.faults: list[BaseException] = []
         self._thread = threading.Thread(target=self._spin, name="executor", daemon=True)
@@ -140,7 +144,7 @@ class _Spinner:
         self._thread.join(_END_SECONDS)
 
 
-def _run(executor: LeanExecutor, nodes: Sequence[Node], stop: threading.Event) -> int:
+def _run(executor: LeanExecutor, nodes: Sequence[Node], stop: Stop) -> int:
     spinner = _Spinner(executor, stop)
     # A timeout keeps the main thread responsive to signals on every platform.
     while not stop.wait(0.5):

@@ -5,12 +5,47 @@ Imports nothing heavy, so that it can come before everything else.
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import gc
 import os
+import queue
 import signal
-import threading
+import sys
+from collections.abc import Iterator
+from typing import NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: Seconds that DDS has to let go of a process: a good end takes less than one.
+_LETTING_GO_SECONDS = 20.0
+
+
+class Stop:
+    """Whether to stop: set by threads and signals alike, waited for by one thread.
+
+    What ``threading.Event`` is for threads alone: its ``set()`` in a signal's handler waits for ever where the signal
+    finds the same thread inside ``wait()``, with the event's lock in its hands.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def set(self) -> None:
+        """Stop."""
+        self._is_set = True
+        self._wakes.put(None)
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        return self._is_set
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is set, but not for ever; whether it is."""
+        if not self._is_set:
+            with contextlib.suppress(queue.Empty):
+                self._wakes.get(timeout=seconds)
+        return self._is_set
 
 
 def leave_at_once() -> None:
@@ -19,9 +54,9 @@ def leave_at_once() -> None:
         signal.signal(number, lambda *_: os._exit(0))
 
 
-def stop_on_signal() -> threading.Event:
-    """From now on a signal sets the event that is returned."""
-    stop = threading.Event()
+def stop_on_signal() -> Stop:
+    """From now on a signal sets what is returned."""
+    stop = Stop()
     for number in _SIGNALS:
         signal.signal(number, lambda *_: stop.set())
     return stop
@@ -37,6 +72,28 @@ def end_quietly() -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     gc.freeze()
+
+
+def end_at_once(status: int) -> NoReturn:
+    """When the nodes are closed and nothing is left to write: end the process without the interpreter's own end.
+
+    That would take the threads of libraries apart while they run, which hangs now and then on a busy machine.
+    """
+    end_quietly()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(status)
+
+
+@contextlib.contextmanager
+def letting_go() -> Iterator[None]:
+    """While DDS is left: where that hangs, which no Python thread could end, say where and end the process."""
+    faulthandler.dump_traceback_later(_LETTING_GO_SECONDS, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def end_process() -> None:

@@ -23,7 +23,7 @@ from keygrasp_ros.graph import (
     nodes_for,
 )
 from keygrasp_ros.node_parameters import split_by_node, strange_sections
-from keygrasp_ros.signals import end_quietly, leave_at_once
+from keygrasp_ros.signals import end_at_once, leave_at_once
 from keygrasp_ros.threads import one_thread_each
 
 
@@ -58,7 +58,7 @@ def ros_arguments(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; a graph that ran ends the process with its status, which else is returned."""
     given = list(sys.argv[1:] if argv is None else argv)
     given, ros = split_ros(given)
     options = _parser().parse_args(given)
@@ -75,8 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeygraspError as error:
         print(f"keygrasp: {error}", file=sys.stderr)
         status = error.exit_code
-    end_quietly()
-    return status
+    return end_at_once(status)
 
 
 def _run(options: argparse.Namespace, ros: Sequence[str]) -> int:
