@@ -1,6 +1,5 @@
 """The host's side of the serial link, against a simulated robot behind a pseudo-terminal: every way it can go wrong."""
 
-import os
 import time
 
 import pytest
@@ -138,7 +137,7 @@ def test_a_port_that_vanishes_is_opened_again_when_it_is_back(tmp_path):
         bench.link._port.close()
         bench.wait(lambda: bench.link.state is LinkState.LOST)
         with other:
-            os.symlink(other.path, tmp_path / "port")
+            (tmp_path / "port").symlink_to(other.path)
             bench.robot = other.robot
             bench.more()
             assert bench.link.state is LinkState.RUNNING
