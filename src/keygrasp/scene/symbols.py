@@ -58,7 +58,7 @@ STABLE_STEPS = 10
 #: Shape classes of objects; the last stands for whatever else a source calls its objects.
 SHAPES = ("concave", "flat", "elongated", "compact", "other")
 #: Colours of objects, in the order in which the simulator gives them out; the last where none is known.
-COLOURS = ("orange", "blue", "green", "yellow", "purple", "unknown")
+COLOURS = ("orange", "blue", "green", "yellow", "purple", "red", "unknown")
 
 
 def _length(name: str, low: float, high: float, description: str) -> Symbol:

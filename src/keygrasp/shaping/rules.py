@@ -42,15 +42,16 @@ class Milestone:
 
 def _falling(value: Array, start: float) -> Array:
     """1 at 0, falling to 0 at ``start``."""
-    return np.clip(1 - value / start, 0, 1)
+    return np.asarray(np.clip(1 - value / start, 0, 1))
 
 
 def _target_distance(rows: Array, task: Task) -> Array:
-    return np.hypot(p.column(rows, "object_x") - task.target_x, p.column(rows, "object_y") - task.target_y)
+    offset = p.column(rows, "object_x") - task.target_x, p.column(rows, "object_y") - task.target_y
+    return np.asarray(np.hypot(*offset))
 
 
 def _contacts(rows: Array, task: Task) -> Array:
-    return (p.column(rows, "contact_left") + p.column(rows, "contact_right")) / 2
+    return np.asarray((p.column(rows, "contact_left") + p.column(rows, "contact_right")) / 2)
 
 
 _REACHING = (

@@ -1,0 +1,1 @@
+"""World models over typed symbols, rewards as code over them, planning, and learning in imagination."""
