@@ -27,11 +27,11 @@ def keypoint_markers(objects: tuple[Keypoints, ...], header: Header) -> MarkerAr
     """One list of points a kind, over all objects."""
     markers = [_clear(header)]
     for kind, colour in KEYPOINT_COLOURS.items():
-        marker = _marker(header, f"keypoints_{kind.name.lower()}", Marker.POINTS)
+        marker = blank_marker(header, f"keypoints_{kind.name.lower()}", Marker.POINTS)
         marker.scale = Vector3(x=_POINT_SIZE, y=_POINT_SIZE, z=_POINT_SIZE)
-        marker.color = _rgba(colour)
+        marker.color = rgba(colour)
         positions = np.concatenate([keypoints.of(kind) for keypoints in objects]) if objects else np.empty((0, 3))
-        marker.points = [_point(position) for position in positions]
+        marker.points = [point_message(position) for position in positions]
         if marker.points:
             markers.append(marker)
     return MarkerArray(markers=markers)
@@ -43,11 +43,11 @@ def candidate_markers(candidates: tuple[PlanarGrasp, ...], gripper: GripperSpec,
         return MarkerArray(markers=[_clear(header)])
     scores = np.array([grasp.score for grasp in candidates])
     level = (scores - scores.min()) / max(float(np.ptp(scores)), 1e-9)
-    lines = _marker(header, "candidates", Marker.LINE_LIST)
+    lines = blank_marker(header, "candidates", Marker.LINE_LIST)
     for grasp, colour in zip(reversed(candidates), ramp(level, SCORE_RAMP)[::-1], strict=True):
         points = _glyph(grasp, gripper)
         lines.points += points
-        lines.colors += [_rgba(colour)] * len(points)
+        lines.colors += [rgba(colour)] * len(points)
     return MarkerArray(markers=[_clear(header), lines])
 
 
@@ -57,14 +57,14 @@ def path_markers(
     """The refinement path as a line through its centres, and the grasp that it ends in."""
     markers = [_clear(header)]
     if len(path) > 1:
-        line = _marker(header, "path", Marker.LINE_STRIP)
-        line.color = _rgba(PATH_COLOUR)
-        line.points = [_point((step.x, step.y, step.z)) for step in path]
+        line = blank_marker(header, "path", Marker.LINE_STRIP)
+        line.color = rgba(PATH_COLOUR)
+        line.points = [point_message((step.x, step.y, step.z)) for step in path]
         markers.append(line)
     if grasp is not None:
-        glyph = _marker(header, "grasp", Marker.LINE_LIST)
+        glyph = blank_marker(header, "grasp", Marker.LINE_LIST)
         glyph.scale.x = 3 * _LINE_WIDTH
-        glyph.color = _rgba(outcome_colour(None))
+        glyph.color = rgba(outcome_colour(None))
         glyph.points = _glyph(grasp, gripper)
         markers.append(glyph)
     return MarkerArray(markers=markers)
@@ -72,27 +72,28 @@ def path_markers(
 
 def outcome_markers(outcome: msg.TrialOutcome, header: Header) -> MarkerArray:
     """The outcome as text over the table."""
-    text = _marker(header, "outcome", Marker.TEXT_VIEW_FACING)
+    text = blank_marker(header, "outcome", Marker.TEXT_VIEW_FACING)
     text.scale.z = 0.025
     text.pose.position.z = 0.30
     refused = outcome.outcome == msg.TrialOutcome.REFUSED
-    text.color = _rgba(outcome_colour(None if refused else outcome_of(outcome).outcome))
+    text.color = rgba(outcome_colour(None if refused else outcome_of(outcome).outcome))
     text.text = outcome.message or outcome.outcome
     return MarkerArray(markers=[text])
 
 
 def reward_markers(reward: msg.ShapedReward, state: msg.SymbolicState) -> MarkerArray:
     """Potential, shaping and reason as text over the object."""
-    text = _marker(reward.header, "shaped_reward", Marker.TEXT_VIEW_FACING)
+    text = blank_marker(reward.header, "shaped_reward", Marker.TEXT_VIEW_FACING)
     text.scale.z = 0.018
     text.pose.position.x, text.pose.position.y = state.object_x, state.object_y
     text.pose.position.z = state.object_z + state.object_height / 2 + 0.12
-    text.color = _rgba(SUCCESS_COLOUR if reward.terminated else outcome_colour(None))
+    text.color = rgba(SUCCESS_COLOUR if reward.terminated else outcome_colour(None))
     text.text = f"Φ {reward.next_potential:.2f}  F {reward.shaping:+.3f}  r {reward.reward:.0f}\n{reward.reason}"
     return MarkerArray(markers=[text])
 
 
-def _marker(header: Header, namespace: str, kind: int) -> Marker:
+def blank_marker(header: Header, namespace: str, kind: int) -> Marker:
+    """A marker of a kind that stays, with no size or colour yet."""
     marker = Marker(header=header, ns=namespace, id=0, type=kind, action=Marker.ADD, lifetime=Duration())
     marker.pose.orientation.w = 1.0
     marker.scale.x = _LINE_WIDTH
@@ -113,12 +114,14 @@ def _glyph(grasp: PlanarGrasp, gripper: GripperSpec) -> list[Point]:
         (middle - along, middle - along + up),
         (middle + along, middle + along + up),
     ]
-    return [_point(end) for line in lines for end in line]
+    return [point_message(end) for line in lines for end in line]
 
 
-def _point(xyz: tuple[float, float, float] | np.ndarray) -> Point:
+def point_message(xyz: tuple[float, float, float] | np.ndarray) -> Point:
+    """A point of three metres."""
     return Point(x=float(xyz[0]), y=float(xyz[1]), z=float(xyz[2]))
 
 
-def _rgba(colour: tuple[int, int, int] | np.ndarray) -> ColorRGBA:
+def rgba(colour: tuple[int, int, int] | np.ndarray) -> ColorRGBA:
+    """An opaque colour of three numbers of 0 to 255."""
     return ColorRGBA(r=float(colour[0]) / 255, g=float(colour[1]) / 255, b=float(colour[2]) / 255, a=1.0)

@@ -10,9 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseArray
+from geometry_msgs.msg import PoseArray, PoseStamped
 from keygrasp_interfaces.action import ExecuteGrasp, Pick
-from keygrasp_interfaces.msg import GraspPlan, PerceivedScene, PickRecord, ShapedReward, SymbolicState, Task
+from keygrasp_interfaces.msg import (
+    GraspPlan,
+    PerceivedScene,
+    PickRecord,
+    ShapedReward,
+    SkillEvent,
+    SkillMotion,
+    SymbolicState,
+    Task,
+)
 from keygrasp_interfaces.srv import ExtractKeypoints, GenerateGrasps, LoadObject, RefineGrasp
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
@@ -100,6 +109,18 @@ SHAPED_REWARD = Topic(
 SHAPED_REWARD_MARKERS = Topic(
     "shaped_reward/markers", MarkerArray, LATCHED, "shaped_reward", "Potential and reason as text for RViz."
 )
+SKILL_POSE = Topic(
+    "skills/pose",
+    PoseStamped,
+    qos_profile_sensor_data,
+    "anybody",
+    "Where the small robot is, stamped when it was seen; `skill_robot` listens.",
+)
+SKILL_MOTION = Topic("skills/motion", SkillMotion, RELIABLE, "skill_robot", "What the small robot's motors get.")
+SKILL_EVENTS = Topic(
+    "skills/events", SkillEvent, RELIABLE, "skill_robot", "What it practises, how well, and what went wrong."
+)
+SKILL_MARKERS = Topic("skills/markers", MarkerArray, LATCHED, "skill_robot", "Its trail, place and skill for RViz.")
 EMERGENCY_STOP = Topic(
     "emergency_stop", Empty, RELIABLE, "anybody", "Each message stops the Delta; `delta_robot` listens."
 )
@@ -119,7 +140,10 @@ STOP = Endpoint("emergency_stop", Trigger, "delta_robot", "Stop the Delta at onc
 RESET_STOP = Endpoint(
     "reset_emergency_stop", Trigger, "delta_robot", "Let the Delta move again after an emergency stop, and home it."
 )
-SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE, STOP, RESET_STOP)
+SKILL_STORE = Endpoint(
+    "skills/store", Trigger, "skill_robot", "Let the small robot write what it has learned into its flash now."
+)
+SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE, STOP, RESET_STOP, SKILL_STORE)
 
 PICK = Endpoint("pick", Pick, "pick_server", "Look, understand, plan, refine, execute.")
 EXECUTE = Endpoint("execute_grasp", ExecuteGrasp, "sim_robot", "Execute one grasp.")
@@ -135,6 +159,7 @@ def lifeline(endpoint: Endpoint) -> Topic:
 TOPICS = (
     DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
     GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, SYMBOLS, TASK,
-    SHAPED_REWARD, SHAPED_REWARD_MARKERS, EMERGENCY_STOP, HOLDING, DIAGNOSTICS, CLOCK,
+    SHAPED_REWARD, SHAPED_REWARD_MARKERS, SKILL_POSE, SKILL_MOTION, SKILL_EVENTS, SKILL_MARKERS, EMERGENCY_STOP,
+    HOLDING, DIAGNOSTICS, CLOCK,
     *(lifeline(endpoint) for endpoint in (EXTRACT, GENERATE, REFINE, EXECUTE)),
 )  # fmt: skip
