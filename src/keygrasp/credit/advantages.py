@@ -55,13 +55,11 @@ def gae(
     """Generalised advantage estimation (Schulman et al. 2016, https://arxiv.org/abs/1506.02438, eq. 16).
 
     ``A[t] = δ[t] + γ λ A[t+1]`` with ``δ[t] = r[t] + γ V(s[t+1]) - V(s[t])``. A terminated step has a successor of
-    value
-    0; a terminated or truncated step cuts the sum. Flags belong to the step whose action ended the episode.
+    value 0; a terminated or truncated step cuts the sum. Flags belong to the step whose action ended the episode.
 
     The values of the successors are given either densely (``next_values``) or as ``last_value`` with, if episodes can
-    be
-    truncated, ``truncated_values``; elsewhere V(s[t+1]) is ``values[t+1]``. The window's last step isn't an end of the
-    episode unless it is flagged.
+    be truncated, ``truncated_values``; elsewhere V(s[t+1]) is ``values[t+1]``. The window's last step isn't an end of
+    the episode unless it is flagged.
 
     Args:
         rewards: r[t], [T, N] ([N, T] with ``time_dim=1``), any strides; float32, bfloat16, float16 or float64; integers
@@ -130,8 +128,7 @@ def vtrace(
     """V-trace targets and advantages (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561, eq. 1 and section 4.2).
 
     ``vs[t] = V(s[t]) + x[t]`` with ``x[t] = ρ[t] δ[t] + γ λ c[t] x[t+1]``, ``δ`` as in :func:`gae`, and the ratio of
-    the
-    policies' probabilities clipped from above: ``ρ[t] = min(ρ̄, π/μ)``, ``c[t] = min(c̄, π/μ)``. The advantage is
+    the policies' probabilities clipped from above: ``ρ[t] = min(ρ̄, π/μ)``, ``c[t] = min(c̄, π/μ)``. The advantage is
     ``ρ[t] (r[t] + γ vs[t+1] - V(s[t]))``, where ``vs[t+1]`` is the successor's value at a truncated step and 0 at a
     terminated one. The arguments not named here are those of :func:`gae`.
 

@@ -1,9 +1,9 @@
 """The recurrences as torch operators, and the way from a call to a backend.
 
 ``keygrasp::credit`` is one fused call without gradients, ``keygrasp::linear_scan`` the bare recurrence, whose
-derivative
-is the same recurrence in the other direction. torch.compile and CUDA graphs take both without a graph break. An eager
-call on plain tensors goes to its backend directly: the dispatcher would cost more than the rest of the call.
+derivative is the same recurrence in the other direction. torch.compile and CUDA graphs take both without a graph
+break. An eager call on plain tensors goes to its backend directly: the dispatcher would cost more than the rest of the
+call.
 """
 
 # mypy: disable-error-code="no-untyped-call"

@@ -1,8 +1,7 @@
 """What one call asks for, in the form that all backends share, and the checks that it makes sense.
 
 Everything is a linear recurrence along time, ``x[t] = u[t] + v[t] * x[t ± 1]``; the kinds differ in how ``u``, ``v``
-and
-the results are made from the inputs.
+and the results are made from the inputs.
 """
 
 from __future__ import annotations

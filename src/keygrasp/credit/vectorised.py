@@ -1,8 +1,7 @@
 """The same results from whole-tensor operations: coefficients first, then one scan along time.
 
 This is the backend for the CPU, for code under ``torch.compile`` and for gradients: all of it is differentiable, with
-the
-scan as the only operation that torch doesn't know.
+the scan as the only operation that torch doesn't know.
 """
 
 from __future__ import annotations
