@@ -8,6 +8,8 @@ import math
 ACTIONS = ("dx", "dy", "dz", "dyaw", "grip")
 #: What 1 stands for in the four motions of an action: metres, and radians.
 MOTION_SCALE = (0.03, 0.03, 0.03, math.radians(25))
+#: Newtons with which a pad presses where the grip is 1.
+GRIP_FORCE = 20.0
 #: Seconds between two decisions.
 DECISION_SECONDS = 0.15
 #: Least and largest x, y and z in metres of the fingertips in the workspace frame.

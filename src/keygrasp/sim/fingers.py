@@ -108,14 +108,19 @@ class Fingers:
             physicsClientId=self._world.client,
         )
 
-    def drive(self, speed: float) -> None:
-        """Move each finger at ``speed`` metres a second (negative closes) until something stops it with the force."""
+    def drive(self, speed: float, force: float | None = None) -> None:
+        """Move each finger at ``speed`` metres a second (negative closes) until something stops it.
+
+        Args:
+            speed: Metres a second.
+            force: Newtons at most; ``None`` for the gripper's.
+        """
         self._world.bullet.setJointMotorControlArray(
             self._body,
             self.links,
             self._world.bullet.VELOCITY_CONTROL,
             targetVelocities=[speed] * 2,
-            forces=[self._spec.force] * 2,
+            forces=[self._spec.force if force is None else force] * 2,
             physicsClientId=self._world.client,
         )
 

@@ -27,7 +27,7 @@ UNIT_SCALE = {"m": 0.1, "N": 10.0, "steps": 10.0, "": 1.0}
 MAX_FORCE = 100.0
 _FORCE = Symbol(
     "gripper_force", SymbolKind.REAL, "N", 0.0, MAX_FORCE, 0.5,
-    "Mean force of a pad on objects, or of what the gripper presses on if that is more, over the last decision.",
+    "Half the sum of the contact forces on the gripper, which is a grasp's force; mean over the last decision.",
 )  # fmt: skip
 #: Symbols of the gripper, which stand once in a row.
 GRIPPER_SYMBOLS = (*(s for s in SYMBOLS if s.name.startswith("gripper_")), _FORCE)

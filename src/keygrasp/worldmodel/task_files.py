@@ -106,7 +106,7 @@ class FileTask:
             total = total + use.scale * TERMS[use.term](step, **dict(use.arguments))
         for end in self.ends:
             if end.bonus:
-                total = total + end.bonus * CONDITIONS[end.when](step.scenes[end.object]).to(after.dtype)
+                total = total + end.bonus * CONDITIONS[end.when](step.scene(end.object)).to(after.dtype)
         return total
 
     def breakdown(self, before: Tensor, actions: Tensor, after: Tensor) -> dict[str, Tensor]:

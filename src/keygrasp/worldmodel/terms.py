@@ -5,9 +5,8 @@ Every term returns (B,) values; most lie in [0, 1]. ``TERMS`` and ``CONDITIONS``
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -35,11 +34,13 @@ class Step:
     before: Tensor
     actions: Tensor
     after: Tensor
+    _scenes: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
-    @functools.cached_property
-    def scenes(self) -> dict[str, Tensor]:
-        """Rows (B, 19) after the action, as predicates read them, by object."""
-        return {name: self.layout.scene_rows(self.after, name) for name in self.layout.objects}
+    def scene(self, name: str) -> Tensor:
+        """Rows (B, 19) of an object after the action, as predicates read them."""
+        if name not in self._scenes:
+            self._scenes[name] = self.layout.scene_rows(self.after, name)
+        return self._scenes[name]
 
     def value(self, name: str, object: str = "") -> Tensor:  # noqa: A002 - the word of the task files
         """(B,) values of one symbol after the action: ``gripper_x``, or ``object_x`` of an object."""
@@ -67,13 +68,13 @@ def closeness(step: Step, *, object: str, length: float = 0.1, above: float = 0.
 
 def alignment(step: Step, *, object: str) -> Tensor:  # noqa: A002
     """1 where the fingers would close over the object's shorter side, 0 a right angle off."""
-    off: Tensor = predicates.misalignment(step.scenes[object])
+    off: Tensor = predicates.misalignment(step.scene(object))
     return off.cos()
 
 
 def between(step: Step, *, object: str) -> Tensor:  # noqa: A002
     """1 where the object's middle is between the pads and the tips are below its top."""
-    inside: Tensor = predicates.between_fingers(step.scenes[object])
+    inside: Tensor = predicates.between_fingers(step.scene(object))
     return inside.to(step.after.dtype)
 
 
@@ -84,13 +85,13 @@ def openness(step: Step) -> Tensor:
 
 def grasped(step: Step, *, object: str) -> Tensor:  # noqa: A002
     """1 where both pads touch the object."""
-    both: Tensor = predicates.grasped(step.scenes[object])
+    both: Tensor = predicates.grasped(step.scene(object))
     return both.to(step.after.dtype)
 
 
 def touched(step: Step, *, object: str) -> Tensor:  # noqa: A002
     """1 where a pad touches the object."""
-    any_pad: Tensor = predicates.touched(step.scenes[object])
+    any_pad: Tensor = predicates.touched(step.scene(object))
     return any_pad.to(step.after.dtype)
 
 
@@ -126,7 +127,7 @@ def force(step: Step, *, limit: float = MAX_FORCE) -> Tensor:
 
 
 def end_closeness(step: Step, *, object: str, length: float = 0.03, inset: float = 0.012) -> Tensor:  # noqa: A002
-    """1 where the tips are around one end of the object, falling as exp(−distance / ``length``) from the nearer one.
+    """1 where the tips are around one end of the object, 2 cm below its top, falling as exp(−distance / ``length``).
 
     Args:
         step: The transitions.
@@ -139,8 +140,8 @@ def end_closeness(step: Step, *, object: str, length: float = 0.03, inset: float
     yaw = step.value("object_yaw", object)
     along, across = yaw.cos() * x + yaw.sin() * y, yaw.cos() * y - yaw.sin() * x
     off_end = along.abs() - (step.value("object_length", object) / 2 - inset)
-    z = step.value("gripper_z") - step.value("object_z", object) + step.value("object_height", object) / 2
-    return torch.exp(-torch.sqrt(off_end**2 + across**2 + z**2) / length)
+    above = (-predicates.tips_below_top(step.scene(object)) + 0.02).clamp(min=0)
+    return torch.exp(-torch.sqrt(off_end**2 + across**2 + above**2) / length)
 
 
 def side(step: Step, *, object: str, x: float) -> Tensor:  # noqa: A002
@@ -151,6 +152,11 @@ def side(step: Step, *, object: str, x: float) -> Tensor:  # noqa: A002
     sign = 1.0 if x >= 0 else -1.0
     missing = (sign * (x - step.value("object_x", object))).clamp(min=0)
     return 1 - (missing / (REACH_HIGH[0] - REACH_LOW[0])).clamp(0, 1)
+
+
+def pending(step: Step, *, object: str, x: float, length: float = 0.1) -> Tensor:  # noqa: A002
+    """1 where the object is beyond the line at ``x`` as :func:`side` means it; before that, the tips' closeness."""
+    return torch.where(side(step, object=object, x=x) >= 1, 1.0, closeness(step, object=object, length=length))
 
 
 def effort(step: Step) -> Tensor:
@@ -167,7 +173,7 @@ TERMS: dict[str, Term] = {
     f.__name__: f
     for f in (
         closeness, alignment, between, openness, grasped, touched, raised, closeness_to, inside, resting, trespass,
-        force, end_closeness, side, effort,
+        force, end_closeness, side, pending, effort,
     )
 }  # fmt: skip
 #: Every condition that may end a task, by its name in task files: the scene's predicates.

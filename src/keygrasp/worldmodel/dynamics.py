@@ -1,0 +1,272 @@
+"""What the ensemble knows before it learns: the gripper's frame, and that what is held moves with the gripper.
+
+Networks see each object from the gripper, and predict *changes* in the gripper's frame: what they learn at one place
+on the table, or of one colour, holds at every other. The gripper's commanded motion is known and counts as
+prediction; networks add what differs from it. An object moves by its *hold*, learned, times the motion of a body that
+is fixed to the gripper, plus a learned rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from keygrasp.scene.predicates import LIFTED_HEIGHT
+from keygrasp.scene.symbols import STABLE_STEPS
+from keygrasp.scene.tabletop import MOTION_SCALE, REACH_HIGH, REACH_LOW
+from keygrasp.worldmodel.layout import GRIPPER_SYMBOLS, MAX_FORCE, OBJECT_SYMBOLS
+
+_G = {s.name.removeprefix("gripper_"): i for i, s in enumerate(GRIPPER_SYMBOLS)}
+_O = {s.name.removeprefix("object_"): i for i, s in enumerate(OBJECT_SYMBOLS) if s.name != "height"}
+#: Column of an object's rise; ``object_height`` is its size.
+_RISE = [s.name for s in OBJECT_SYMBOLS].index("height")
+GRIPPER, OBJECT = len(GRIPPER_SYMBOLS), len(OBJECT_SYMBOLS)
+#: What is predicted of the gripper: rest of its motion along, across, up and turning; change of width; force after.
+GRIPPER_TARGETS = 6
+#: What is predicted of an object: change along, across, up and turning; change of its three sizes.
+OBJECT_TARGETS = 7
+#: What one stands for in those: metres, radians, newtons.
+GRIPPER_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 5.0)
+OBJECT_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 0.01, 0.01)
+#: Numbers that a network sees of one object and the gripper.
+INPUTS = 26
+_FAR = 0.05
+
+
+class Changes(NamedTuple):
+    """Changes in one decision, in the gripper's frame before it, over their scales.
+
+    Attributes:
+        gripper: (..., 6) see :data:`GRIPPER_TARGETS`.
+        objects: (..., O, 7) see :data:`OBJECT_TARGETS`.
+        contacts: (..., O, 2) whether left and right pad touch after it: 0 or 1, or a probability.
+    """
+
+    gripper: Tensor
+    objects: Tensor
+    contacts: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows split up, with the commanded motion in the gripper's frame.
+
+    Attributes:
+        gripper: (..., 6).
+        objects: (..., O, 13).
+        cos: (...,) of the gripper's yaw.
+        sin: (...,).
+        offset: (..., O, 2) metres, an object's middle along and across.
+        motion: (..., 4) commanded metres along, across and up, radians.
+    """
+
+    gripper: Tensor
+    objects: Tensor
+    cos: Tensor
+    sin: Tensor
+    offset: Tensor
+    motion: Tensor
+
+
+def frame_of(rows: Tensor, actions: Tensor) -> Frame:
+    """Split rows (..., D) and turn actions (..., 5) into the gripper's frame; motions end where its reach ends."""
+    gripper, objects = rows[..., :GRIPPER], _by_object(rows)
+    yaw = gripper[..., _G["yaw"]]
+    cos, sin = yaw.cos(), yaw.sin()
+    place = gripper[..., :3]
+    goal = place + actions[..., :3] * rows.new_tensor(MOTION_SCALE[:3])
+    # A gripper that is a hair outside its reach must not be pulled back by the clipping.
+    goal = goal.clamp(rows.new_tensor(REACH_LOW), rows.new_tensor(REACH_HIGH))
+    move = goal - place
+    motion = torch.stack(
+        [
+            cos * move[..., 0] + sin * move[..., 1],
+            cos * move[..., 1] - sin * move[..., 0],
+            move[..., 2],
+            actions[..., 3] * MOTION_SCALE[3],
+        ],
+        dim=-1,
+    )
+    x = objects[..., 0] - gripper[..., 0:1]
+    y = objects[..., 1] - gripper[..., 1:2]
+    c, s = cos[..., None], sin[..., None]
+    return Frame(gripper, objects, cos, sin, torch.stack([c * x + s * y, c * y - s * x], dim=-1), motion)
+
+
+def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
+    """What a network sees: (..., O, INPUTS)."""
+    objects, gripper = frame.objects, frame.gripper
+    turn = 2 * (objects[..., _O["yaw"]] - gripper[..., _G["yaw"], None])
+    sizes = objects[..., _O["length"] : _O["height"] + 1] / 0.05
+    tips = gripper[..., _G["z"], None]
+    bottom = objects[..., _O["z"]] - objects[..., _O["height"]] / 2
+    top = bottom + objects[..., _O["height"]]
+    width = gripper[..., _G["width"], None]
+    # Free space between a pad and the object: what a closing pad, or one that comes from the side, meets first.
+    half = (
+        objects[..., _O["length"]] * turn.mul(0.5).cos().abs() + objects[..., _O["width"]] * turn.mul(0.5).sin().abs()
+    ) / 2
+    own = torch.stack(
+        [
+            torch.tanh((tips - top) / 0.03),
+            torch.tanh((tips - bottom) / 0.03),
+            bottom / 0.05,
+            turn.sin(),
+            turn.cos(),
+            (width / 2 - frame.offset[..., 0] - half) / 0.03,
+            (width / 2 + frame.offset[..., 0] - half) / 0.03,
+        ],
+        dim=-1,
+    )
+    grip = actions[..., 4]
+    scale = frame.motion.new_tensor(MOTION_SCALE)
+    common = torch.cat(
+        [
+            frame.motion / scale,
+            grip.clamp(min=0)[..., None],
+            grip.clamp(max=0)[..., None],
+            (gripper[..., _G["width"]] / 0.05)[..., None],
+            (gripper[..., _G["force"]] / 20)[..., None],
+            (gripper[..., _G["z"]] / 0.1)[..., None],
+        ],
+        dim=-1,
+    )
+    shared = common[..., None, :].expand(*objects.shape[:-1], common.shape[-1])
+    contacts = objects[..., _O["contact_left"] : _O["contact_right"] + 1]
+    near = torch.tanh(frame.offset / _FAR)
+    return torch.cat(
+        [near, (frame.offset / 0.1).clamp(-3, 3), own, sizes, contacts, shared, contacts[..., :1] * contacts[..., 1:]],
+        dim=-1,
+    )
+
+
+def changes_between(frame: Frame, after: Tensor) -> Changes:
+    """The true changes from a frame to rows (..., D): what networks learn."""
+    gripper, objects = after[..., :GRIPPER], _by_object(after)
+    moved = _into(frame, gripper[..., :2] - frame.gripper[..., :2])
+    turned = _half_turn(gripper[..., _G["yaw"]] - frame.gripper[..., _G["yaw"]])
+    raw = torch.stack(
+        [
+            moved[..., 0] - frame.motion[..., 0],
+            moved[..., 1] - frame.motion[..., 1],
+            gripper[..., 2] - frame.gripper[..., 2] - frame.motion[..., 2],
+            turned - frame.motion[..., 3],
+            gripper[..., _G["width"]] - frame.gripper[..., _G["width"]],
+            gripper[..., _G["force"]],
+        ],
+        dim=-1,
+    )
+    shift = objects[..., :2] - frame.objects[..., :2]
+    c, s = frame.cos[..., None], frame.sin[..., None]
+    own = torch.stack(
+        [
+            c * shift[..., 0] + s * shift[..., 1],
+            c * shift[..., 1] - s * shift[..., 0],
+            objects[..., 2] - frame.objects[..., 2],
+            _half_turn(objects[..., _O["yaw"]] - frame.objects[..., _O["yaw"]]),
+        ],
+        dim=-1,
+    )
+    sizes = slice(_O["length"], _O["height"] + 1)
+    own = torch.cat([own, objects[..., sizes] - frame.objects[..., sizes]], dim=-1)
+    contacts = objects[..., _O["contact_left"] : _O["contact_right"] + 1]
+    crossed = _crossed(frame.gripper[..., _G["yaw"]] + turned)[..., None, None]
+    return Changes(
+        raw / raw.new_tensor(GRIPPER_SCALE),
+        own / own.new_tensor(OBJECT_SCALE),
+        torch.where(crossed, contacts.flip(-1), contacts),
+    )
+
+
+def fixed_to_gripper(frame: Frame, rest: Tensor) -> Tensor:
+    """Changes (..., O, 7) of objects that are held: those of the gripper, whose predicted rest is (..., 6)."""
+    motion = frame.motion + rest[..., :4] * rest.new_tensor(GRIPPER_SCALE[:4])
+    turn = motion[..., 3, None]
+    cos, sin = turn.cos() - 1, turn.sin()
+    along = motion[..., 0, None] + cos * frame.offset[..., 0] - sin * frame.offset[..., 1]
+    across = motion[..., 1, None] + sin * frame.offset[..., 0] + cos * frame.offset[..., 1]
+    up = motion[..., 2, None].expand_as(along)
+    moved = torch.stack([along, across, up, turn.expand_as(along)], dim=-1) / rest.new_tensor(OBJECT_SCALE[:4])
+    return torch.cat([moved, moved.new_zeros((*moved.shape[:-1], 3))], dim=-1)
+
+
+def apply(frame: Frame, changes: Changes) -> Tensor:
+    """Rows (..., D) after changes; contacts above a half are made, and what follows from the rest is computed."""
+    g = changes.gripper * changes.gripper.new_tensor(GRIPPER_SCALE)
+    o = changes.objects * changes.objects.new_tensor(OBJECT_SCALE)
+    along, across = frame.motion[..., 0] + g[..., 0], frame.motion[..., 1] + g[..., 1]
+    yaw = frame.gripper[..., _G["yaw"]] + frame.motion[..., 3] + g[..., 3]
+    gripper = torch.stack(
+        [
+            frame.gripper[..., 0] + frame.cos * along - frame.sin * across,
+            frame.gripper[..., 1] + frame.sin * along + frame.cos * across,
+            (frame.gripper[..., 2] + frame.motion[..., 2] + g[..., 2]).clamp(0, REACH_HIGH[2] + 0.01),
+            _half_turn(yaw),
+            (frame.gripper[..., _G["width"]] + g[..., 4]).clamp(0, 0.2),
+            g[..., 5].clamp(0, MAX_FORCE),
+        ],
+        dim=-1,
+    )
+    before = frame.objects
+    c, s = frame.cos[..., None], frame.sin[..., None]
+    made = (changes.contacts > 0.5).to(g.dtype)
+    made = torch.where(_crossed(yaw)[..., None, None], made.flip(-1), made)
+    rise = before[..., _RISE] + o[..., 2]
+    held = (made[..., 0] * made[..., 1] > 0) & (rise > LIFTED_HEIGHT)
+    steps = torch.where(held, (before[..., _O["held_steps"]] + 1).clamp(max=STABLE_STEPS), 0.0)
+    objects = torch.stack(
+        [
+            before[..., 0] + c * o[..., 0] - s * o[..., 1],
+            before[..., 1] + s * o[..., 0] + c * o[..., 1],
+            before[..., 2] + o[..., 2],
+            _half_turn(before[..., _O["yaw"]] + o[..., 3]),
+            *((before[..., _O["length"] + k] + o[..., 4 + k]).clamp(0.005, 0.5) for k in range(3)),
+            before[..., _O["shape"]],
+            before[..., _O["colour"]],
+            made[..., 0],
+            made[..., 1],
+            rise,
+            steps,
+        ],
+        dim=-1,
+    )
+    return torch.cat([gripper, objects.flatten(-2)], dim=-1)
+
+
+def deviation(gripper: Tensor, objects: Tensor, contacts: Tensor) -> Tensor:
+    """Deviations (..., D) of a row's symbols from those of changes; what is never predicted has none."""
+    g = gripper * gripper.new_tensor(GRIPPER_SCALE)
+    o = objects * objects.new_tensor(OBJECT_SCALE)
+    sideways, none = torch.hypot(g[..., 0], g[..., 1]), torch.zeros_like(o[..., 0])
+    level = torch.hypot(o[..., 0], o[..., 1])
+    own = [level, level, o[..., 2], o[..., 3], o[..., 4], o[..., 5], o[..., 6], none, none]
+    own += [contacts[..., 0], contacts[..., 1], o[..., 2], none]
+    return torch.cat(
+        [torch.stack([sideways, sideways, *g[..., 2:].unbind(-1)], dim=-1), torch.stack(own, dim=-1).flatten(-2)],
+        dim=-1,
+    )
+
+
+def _by_object(rows: Tensor) -> Tensor:
+    """The objects' symbols (..., O, 13)."""
+    return rows[..., GRIPPER:].reshape(*rows.shape[:-1], -1, OBJECT)
+
+
+def _into(frame: Frame, shift: Tensor) -> Tensor:
+    """A displacement (..., 2) of the workspace in the gripper's frame."""
+    along = frame.cos * shift[..., 0] + frame.sin * shift[..., 1]
+    return torch.stack([along, frame.cos * shift[..., 1] - frame.sin * shift[..., 0]], dim=-1)
+
+
+def _half_turn(angle: Tensor) -> Tensor:
+    """Angles wrapped to [-π/2, π/2)."""
+    return torch.remainder(angle + math.pi / 2, math.pi) - math.pi / 2
+
+
+def _crossed(yaw: Tensor) -> Tensor:
+    """Whether a yaw that was not wrapped yet leaves the half turn, whereupon left and right change their names."""
+    return torch.remainder(torch.floor((yaw + math.pi / 2) / math.pi), 2) > 0
