@@ -42,6 +42,7 @@ class Command:
 COMMANDS = {
     "pick": Command("keygrasp.cli.pick:run", "pick an object of yours (OBJ, STL, PLY) in simulation, drawn"),
     "trials": Command("keygrasp.cli.trials:run", "try planners on many objects in simulation, with a report"),
+    "evaluate": Command("keygrasp.cli.evaluate:run", "make the whole table of the protocol with one command"),
     "sim2real": Command("keygrasp.cli.sim2real:run", "what may differ between simulation and a real Delta, tried"),
     "report": Command("keygrasp.cli.report:run", "write the report of earlier trials again"),
     "objects": Command("keygrasp.cli.objects:run", "list, show and check objects and databases"),

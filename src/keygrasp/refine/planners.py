@@ -95,15 +95,15 @@ def build(name: str, **options: Any) -> NetworkPlanner:
     """Build one of the planners by name (the factory that trials and nodes use).
 
     Args:
-        name: ``refined``, ``argmax``, ``cem`` or ``climb``.
-        **options: ``weights`` (path; the shipped ones by default) and, by planner, ``evaluations`` (argmax, cem) or
-            the fields of :class:`RefinerConfig` (refined).
+        name: ``refined``, ``argmax``, ``cem`` or ``climb``; any name for its results where ``kind`` is one of these.
+        **options: ``kind``, ``weights`` (path; the shipped ones by default) and, by planner, ``evaluations`` (argmax,
+            cem) or the fields of :class:`RefinerConfig` (refined).
 
     Raises:
         InputError: If the name or an option is unknown, or the weights can't be read.
     """
     single_thread()
-    path = options.pop("weights", None)
+    path, kind = options.pop("weights", None), options.pop("kind", name)
     weights = Weights.load(Path(path) if path is not None else default_weights())
     makers: dict[str, Callable[..., Search]] = {
         "refined": _refined,
@@ -111,10 +111,10 @@ def build(name: str, **options: Any) -> NetworkPlanner:
         "cem": _cem,
         "climb": _climb,
     }
-    if name not in makers:
-        raise InputError(f"unknown planner '{name}'", f"Known: {', '.join(makers)}")
+    if kind not in makers:
+        raise InputError(f"unknown planner '{kind}'", f"Known: {', '.join(makers)}")
     try:
-        return NetworkPlanner(name, makers[name](weights, **options))
+        return NetworkPlanner(name, makers[kind](weights, **options))
     except TypeError as error:
         raise InputError(f"planner '{name}': {error}", "Check the planner's options") from error
 

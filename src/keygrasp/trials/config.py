@@ -36,6 +36,9 @@ class TrialsConfig:
         scheduler: Who decides which objects are tried how often: ``all`` tries every scene; else a name of
             ``keygrasp.curriculum.make_scheduler``, which spends ``budget`` scenes where they tell most.
         budget: Scenes in all where a scheduler decides.
+        tail: Scenes of the tail to collect; 0 tries all planners on every scene. Else they all act on the first pose of
+            each object, and on further poses only where the reference fails, until so many of its failures are there.
+        ceiling: Whether the oracle searches where every planner failed in all its attempts.
         up_to: Most attempts in the up-to trials; 1 leaves them out.
         robust: Whether each grasp is also executed ten times with perturbations.
         workers: Worker processes; 0 means one a core.
@@ -53,13 +56,15 @@ class TrialsConfig:
     poses: int = 1
     scheduler: str = "all"
     budget: int = 0
+    tail: int = 0
+    ceiling: bool = False
     up_to: int = PROTOCOL.attempts
     robust: bool = True
     workers: int = 0
     timeout_s: float = 600.0
 
     def __post_init__(self) -> None:
-        for name, least in (("objects", 1), ("poses", 1), ("up_to", 1), ("workers", 0), ("seed", 0)):
+        for name, least in (("objects", 1), ("poses", 1), ("up_to", 1), ("workers", 0), ("seed", 0), ("tail", 0)):
             if getattr(self, name) < least:
                 raise ConfigurationError(f"trials: {name} must be at least {least}, not {getattr(self, name)}")
         self._check_scheduler()
@@ -77,6 +82,15 @@ class TrialsConfig:
         reference = next(spec for spec in self.planners if spec.name == "reference")
         if reference != planner_spec("reference"):
             raise ConfigurationError("trials: 'reference' is frozen and takes no options", "Give the other a new name")
+        self._check_tail()
+
+    def _check_tail(self) -> None:
+        if self.tail and self.scheduler != "all":
+            raise ConfigurationError("trials: no scheduler takes part in collecting the tail", "Leave out one of both")
+        if self.tail and self.planners[0].name != "reference":
+            raise ConfigurationError("trials: the tail is what 'reference' fails on", "Name it first of all planners")
+        if self.ceiling and any(spec.name == "oracle" for spec in self.planners):
+            raise ConfigurationError("trials: the oracle is a planner and the ceiling", "Leave out one of both")
 
     def _check_scheduler(self) -> None:
         known = ("all", *SCHEDULERS)
@@ -100,6 +114,9 @@ class TrialsConfig:
             del data[name]
         if self.scheduler == "all":  # as runs without a scheduler have always been named
             del data["scheduler"], data["budget"]
+        for name in ("tail", "ceiling"):  # and without these
+            if not data[name]:
+                del data[name]
         data["planners"] = [spec.fingerprint() for spec in self.planners]
         data["names"] = list(self.names)
         return {"protocol": PROTOCOL.name, "version": keygrasp.__version__, **data}
@@ -127,8 +144,12 @@ class TrialsConfig:
             for name in chosen
         )
 
+    def only_tail(self, index: int) -> bool:
+        """Whether a scene of that index matters only where the reference fails."""
+        return self.tail > 0 and index >= (len(self.names) or self.objects)
+
     def expected_scenes(self) -> int:
-        """How many of :meth:`scenes` a run tries."""
+        """How many of :meth:`scenes` a run tries (with ``tail``: at most)."""
         return min(self.budget, len(self.scenes())) if self.budget else len(self.scenes())
 
 

@@ -39,10 +39,12 @@ KEYPOINT_COLOURS: dict[KeypointKind, Rgb] = {
 SUCCESS_COLOUR: Rgb = (84, 226, 132)
 FAILURE_COLOUR: Rgb = (255, 96, 88)
 OPEN_COLOUR: Rgb = (255, 238, 130)
+RIVAL_COLOUR: Rgb = (255, 208, 92)
 _DARK: Rgb = (10, 14, 20)
 #: Heights in metres at which the height ramp ends, at least; taller objects stretch it.
 _LEAST_TOP = 0.06
 _CANDIDATES_SHOWN = 40
+_DASHES = 7
 _GRIPPER = GripperSpec()
 
 
@@ -56,6 +58,7 @@ class SceneDrawing:
         keypoints: Drawn by kind: contour white, skeleton orange, surface blue.
         candidates: Thin gripper glyphs, coloured by score; best first, the best forty are shown.
         path: Refinement steps, oldest first; older ones fade.
+        rival: Another planner's grasp to compare with, dashed and to scale.
         grasp: Drawn bold and to scale.
         gripper: Whose sizes the bold grasp has.
         outcome: Gives the bold grasp its colour and the picture its label; ``None`` while nothing was executed.
@@ -67,6 +70,7 @@ class SceneDrawing:
     keypoints: Keypoints | None = None
     candidates: tuple[PlanarGrasp, ...] = ()
     path: tuple[PlanarGrasp, ...] = ()
+    rival: PlanarGrasp | None = None
     grasp: PlanarGrasp | None = None
     gripper: GripperSpec = _GRIPPER
     outcome: Outcome | None = None
@@ -99,6 +103,8 @@ def draw_scene(drawing: SceneDrawing, *, scale: float = 5.0, whole: bool = False
         _draw_keypoints(canvas, drawing.keypoints)
     if len(drawing.path) > 1:
         _draw_path(canvas, drawing.path, drawing.gripper)
+    if drawing.rival is not None:
+        _draw_rival(canvas, drawing.rival, drawing.gripper)
     if drawing.grasp is not None:
         _draw_grasp(canvas, drawing.grasp, drawing.gripper, outcome_colour(drawing.outcome))
     _draw_scale_bar(canvas)
@@ -137,10 +143,11 @@ def _focus(drawing: SceneDrawing) -> Window:
     if drawing.segment is not None and drawing.segment.mask.any():
         cells = np.argwhere(drawing.segment.mask).astype(float)
         points.append(drawing.height_map.xy_of(np.stack([cells.min(axis=0), cells.max(axis=0)])))
-    if drawing.grasp is not None:
-        half = (drawing.grasp.width / 2 + drawing.gripper.pad_thickness) * drawing.grasp.closing_axis
-        middle = np.array([drawing.grasp.x, drawing.grasp.y])
-        points.append(np.stack([middle - half, middle + half]))
+    for grasp in (drawing.grasp, drawing.rival):
+        if grasp is not None:
+            half = (grasp.width / 2 + drawing.gripper.pad_thickness) * grasp.closing_axis
+            middle = np.array([grasp.x, grasp.y])
+            points.append(np.stack([middle - half, middle + half]))
     if not points:
         return _map_window(drawing.height_map)
     return Window.around(np.concatenate(points), margin=0.02, least=0.19)
@@ -234,6 +241,20 @@ def _rectangle(centre: Array, along: Array, half_along: float, half_across: floa
     across = np.array([-along[1], along[0]])
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * [half_along, half_across]
     return np.asarray(centre + corners[:, :1] * along + corners[:, 1:] * across)
+
+
+def _draw_rival(canvas: Canvas, grasp: PlanarGrasp, gripper: GripperSpec) -> None:
+    """Pads to scale as outlines, and a dashed line between them."""
+    middle, along = np.array([grasp.x, grasp.y]), grasp.closing_axis
+    reach = grasp.width / 2 + gripper.pad_thickness / 2
+    pads = [
+        _rectangle(middle + sign * reach * along, along, gripper.pad_thickness / 2, gripper.pad_width / 2)
+        for sign in (-1, 1)
+    ]
+    stops = np.linspace(-grasp.width / 2, grasp.width / 2, 2 * _DASHES)
+    dashes = [middle + stops[i : i + 2, None] * along for i in range(0, 2 * _DASHES - 1, 2)]
+    canvas.lines(pads, RIVAL_COLOUR, closed=True, thickness=2, halo=_DARK)
+    canvas.lines(dashes, RIVAL_COLOUR, thickness=2, halo=_DARK)
 
 
 def _draw_grasp(canvas: Canvas, grasp: PlanarGrasp, gripper: GripperSpec, colour: Rgb) -> None:

@@ -13,7 +13,7 @@ from keygrasp.errors import KeygraspError, MissingExtraError, StorageError
 from keygrasp.geometry.cameras import overhead_pose
 from keygrasp.protocol import PROTOCOL, Perturbation, Scene, SceneError, SceneSpec, build_scene
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, Outcome, OverheadView, PlanarGrasp, Planner, TrialOutcome
-from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner
+from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner, planner_spec
 from keygrasp.trials.records import AttemptRecord, TrialRecord, attempt_record, grasp_from_row
 
 Json = dict[str, Any]
@@ -23,14 +23,16 @@ _PLANNING, _CAMERA, _ROBUSTNESS = 2, 3, 4
 
 
 def build(setup: Json) -> Callable[[Json], Json]:
-    """Handler of :func:`keygrasp.trials.pool.run_tasks`: ``setup`` has planners, robot, up_to and robust."""
+    """Handler of :func:`keygrasp.trials.pool.run_tasks`: ``setup`` has planners, robot, up_to, robust and ceiling."""
     planners = [build_planner(PlannerSpec(**data)) for data in setup["planners"]]
+    ceiling = build_planner(planner_spec("oracle")) if setup["ceiling"] else None
     _warm_up(planners)
 
     def do(task: Json) -> Json:
         records = run_scene(
-            task["scene"], SceneSpec(**task["spec"]), planners, setup["robot"], setup["up_to"], setup["robust"]
-        )
+            task["scene"], SceneSpec(**task["spec"]), planners, setup["robot"], setup["up_to"], setup["robust"],
+            only_tail=task["only_tail"], ceiling=ceiling,
+        )  # fmt: skip
         return {"records": [record.to_json() for record in records]}
 
     return do
@@ -48,9 +50,21 @@ def _warm_up(planners: list[Planner | ScenePlanner]) -> None:
 
 
 def run_scene(
-    index: int, spec: SceneSpec, planners: list[Planner | ScenePlanner], robot: str, up_to: int, robust: bool
+    index: int,
+    spec: SceneSpec,
+    planners: list[Planner | ScenePlanner],
+    robot: str,
+    up_to: int,
+    robust: bool,
+    *,
+    only_tail: bool = False,
+    ceiling: Planner | ScenePlanner | None = None,
 ) -> list[TrialRecord]:
-    """Try every planner on one scene; one record each, in the planners' order."""
+    """Try every planner on one scene; one record each, in the planners' order.
+
+    With ``only_tail`` the reference comes first, and nobody follows where it succeeds. ``ceiling`` acts where everybody
+    fails.
+    """
     start = time.perf_counter()
     common: Json = {
         "scene": index,
@@ -68,7 +82,14 @@ def run_scene(
         ]
     with scene:
         common.update(category=scene.prepared.category, build_s=time.perf_counter() - start)
-        return [_run_planner(scene, planner, up_to, robust, common) for planner in planners]
+        records = []
+        for planner in planners:
+            records.append(_run_planner(scene, planner, up_to, robust, common))
+            if only_tail and planner.name == "reference" and records[-1].single_shot:
+                return records
+        if ceiling is not None and not any(record.up_to for record in records):
+            records.append(_run_planner(scene, ceiling, 1, False, common))
+        return records
 
 
 def _run_planner(scene: Scene, planner: Planner | ScenePlanner, up_to: int, robust: bool, common: Json) -> TrialRecord:

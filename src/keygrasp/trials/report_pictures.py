@@ -35,12 +35,18 @@ def failure_pictures(
 
 
 def record_pictures(
-    chosen: Sequence[tuple[str, TrialRecord]], *, on_scene: Callable[[int, int], None] | None = None
+    chosen: Sequence[tuple[str, TrialRecord]],
+    *,
+    rivals: Sequence[TrialRecord] = (),
+    on_scene: Callable[[int, int], None] | None = None,
 ) -> tuple[tuple[Picture, ...], int]:
-    """Draw trials under a heading each; see :func:`failure_pictures`."""
-    by_scene: dict[int, list[int]] = defaultdict(list)
+    """Draw trials under a heading each, with the grasps of ``rivals`` on the same scenes where these are given.
+
+    See :func:`failure_pictures`.
+    """
+    by_scene: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, (_, record) in enumerate(chosen):
-        by_scene[record.scene].append(place)
+        by_scene[record.object_name, record.rule, record.source, str(record.seed), record.robot].append(place)
     pictures: dict[int, Picture] = {}
     lost = 0
     for count, places in enumerate(by_scene.values(), start=1):
@@ -49,7 +55,8 @@ def record_pictures(
         except KeygraspError:
             lost += 1
         else:
-            pictures.update({place: _picture(*chosen[place], perceived) for place in places})
+            for place in places:
+                pictures[place] = _picture(*chosen[place], perceived, rivals[place] if rivals else None)
         if on_scene is not None:
             on_scene(count, len(by_scene))
     return tuple(pictures[place] for place in sorted(pictures)), lost
@@ -77,19 +84,24 @@ def _perceive_again(record: TrialRecord) -> Perceived:
         return perceive(scene.view)
 
 
-def _picture(heading: str, record: TrialRecord, perceived: Perceived) -> Picture:
+def _picture(heading: str, record: TrialRecord, perceived: Perceived, rival: TrialRecord | None) -> Picture:
     attempt = record.first
+    other = None if rival is None else rival.first
     drawing = SceneDrawing(
         height_map=perceived.height_map,
         segment=perceived.segments[0] if perceived.segments else None,
         keypoints=perceived.keypoints[0] if perceived.keypoints else None,
-        candidates=_grasps(attempt.candidates),
+        candidates=_grasps(attempt.candidates) if other is None else (),
+        rival=None if other is None or other.grasp is None else grasp_from_row(other.grasp),
         path=_grasps(attempt.path),
         grasp=None if attempt.grasp is None else grasp_from_row(attempt.grasp),
         outcome=Outcome(attempt.outcome),
     )
     title = f"{record.object_name} ({record.category})" if record.category else record.object_name
-    return Picture(heading, title, _detail(record, attempt), _encoded(drawing))
+    detail = _detail(record, attempt)
+    if rival is not None:
+        detail = f"{rival.planner}: {rival.first.message or rival.first.outcome}; {record.planner}: {detail}"
+    return Picture(heading, title, detail, _encoded(drawing))
 
 
 def _encoded(drawing: SceneDrawing) -> bytes:

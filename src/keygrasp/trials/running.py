@@ -18,7 +18,7 @@ from keygrasp.trials.config import TrialsConfig
 from keygrasp.trials.journal import Journal
 from keygrasp.trials.pool import Done, run_tasks
 from keygrasp.trials.records import TrialRecord
-from keygrasp.trials.scheduling import SceneSchedule
+from keygrasp.trials.scheduling import make_schedule
 from keygrasp.trials.summary import summarise
 
 Json = dict[str, Any]
@@ -122,16 +122,15 @@ def _run(
     """Do what is missing; returns records by scene, and how many scenes were done now."""
     done: dict[int, tuple[TrialRecord, ...]] = {}
     fresh = 0
-    total = config.expected_scenes()
+    schedule = make_schedule(config, scenes)
 
     def report(latest: tuple[TrialRecord, ...]) -> None:
         if on_progress is not None:
-            on_progress(_progress({**earlier, **done}, total, len(earlier), latest))
+            known = {**earlier, **done}
+            on_progress(_progress(known, max(len(known), schedule.expected()), len(earlier), latest))
 
     report(())
-    schedule = SceneSchedule(config, scenes) if config.scheduler != "all" else None
-    chosen = schedule.next_round() if schedule is not None else list(range(len(scenes)))
-    while chosen:
+    while chosen := schedule.next_round():
         done.update((index, earlier[index]) for index in chosen if index in earlier)
         missing = [index for index in chosen if index not in earlier]
         with closing(_carry_out(config, scenes, missing)) as ends:
@@ -141,10 +140,7 @@ def _run(
                 done[index] = records
                 report(records)
         fresh += len(missing)
-        if schedule is None:
-            break
         schedule.learn(done, chosen)
-        chosen = schedule.next_round()
     return done, fresh
 
 
@@ -152,12 +148,16 @@ def _carry_out(
     config: TrialsConfig, scenes: tuple[SceneSpec, ...], chosen: list[int]
 ) -> Generator[tuple[int, tuple[TrialRecord, ...]], None, None]:
     """Try all planners on some scenes in worker processes; yields each scene's records as they come."""
-    tasks = [{"scene": index, "spec": dataclasses.asdict(scenes[index])} for index in chosen]
+    tasks = [
+        {"scene": index, "spec": dataclasses.asdict(scenes[index]), "only_tail": config.only_tail(index)}
+        for index in chosen
+    ]
     setup = {
         "planners": [dataclasses.asdict(spec) for spec in config.planners],
         "robot": config.robot,
         "up_to": config.up_to,
         "robust": config.robust,
+        "ceiling": config.ceiling,
     }
     with closing(run_tasks(_HANDLER, setup, tasks, workers=config.processes, timeout_s=config.timeout_s)) as ends:
         for end in ends:
@@ -185,16 +185,20 @@ def _records_of(config: TrialsConfig, index: int, spec: SceneSpec, end: Done) ->
 
 
 def _finished(config: TrialsConfig, records: Iterable[TrialRecord]) -> dict[int, tuple[TrialRecord, ...]]:
-    """Scenes of a journal that have a record of every planner (a crash may have cut the last one short)."""
+    """Scenes of a journal that are complete (a crash may have cut the last one short)."""
     by_scene: dict[int, dict[str, TrialRecord]] = defaultdict(dict)
     for record in records:
         by_scene[record.scene][record.planner] = record
-    names = [spec.name for spec in config.planners]
-    return {
-        scene: tuple(found[name] for name in names)
-        for scene, found in by_scene.items()
-        if all(name in found for name in names)
-    }
+    return {scene: tuple(found.values()) for scene, found in by_scene.items() if _complete(config, scene, found)}
+
+
+def _complete(config: TrialsConfig, scene: int, found: dict[str, TrialRecord]) -> bool:
+    """Whether a scene has a record of everybody who acts on it."""
+    if config.only_tail(scene) and "reference" in found and found["reference"].single_shot:
+        return True
+    if any(spec.name not in found for spec in config.planners):
+        return False
+    return not config.ceiling or "oracle" in found or any(r.up_to or r.scene_fault for r in found.values())
 
 
 def _progress(

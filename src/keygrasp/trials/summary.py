@@ -96,26 +96,27 @@ def _planner_summary(
         "robust": rate(executed, lambda r: r.robust_successes >= PROTOCOL.robust_successes, seed)
         if config.robust
         else None,
-        "plan_ms": _percentiles([r.first.plan_ms for r in records if r.attempts]),
-        "trial_s": _percentiles([r.build_s + r.first.plan_ms / 1e3 + r.first.execute_s for r in records if r.attempts]),
-        "evaluations": _percentiles([r.first.evaluations for r in records if r.attempts]),
-        "steps": _percentiles([max(0, len(r.first.path) - 1) for r in records if r.attempts]),
+        "plan_ms": percentiles([r.first.plan_ms for r in records if r.attempts]),
+        "trial_s": percentiles([r.build_s + r.first.plan_ms / 1e3 + r.first.execute_s for r in records if r.attempts]),
+        "evaluations": percentiles([r.first.evaluations for r in records if r.attempts]),
+        "steps": percentiles([max(0, len(r.first.path) - 1) for r in records if r.attempts]),
         "outcomes": dict(sorted(Counter(record.first.outcome for record in records).items())),
         "unreachable": sum(record.first.outcome == Outcome.UNREACHABLE for record in records),
         "faults": sum(bool(record.fault) for record in records),
-        "probability": _probability(records),
+        "probability": worth_of_stated(records),
         "categories": _by_category(records, seed),
     }
 
 
-def _percentiles(values: Sequence[float]) -> Json:
+def percentiles(values: Sequence[float]) -> Json:
+    """``p50`` and ``p99``; ``None`` without values."""
     if not values:
         return {"p50": None, "p99": None}
     p50, p99 = np.percentile(values, [50, 99])
     return {"p50": float(p50), "p99": float(p99)}
 
 
-def _probability(records: Records) -> Json | None:
+def worth_of_stated(records: Records) -> Json | None:
     """Worth of the stated probabilities on executed first grasps; ``None`` where the planner states none."""
     stated = [(r.first.probability, r.single_shot) for r in records if r.first.probability is not None]
     if not stated:
