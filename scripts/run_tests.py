@@ -1,8 +1,7 @@
-"""Runs the test suite: the library's tests on all cores, then those that drive the ROS 2 graph, two files at a time.
+"""Runs the test suite: the library's tests on all cores, then those that drive the ROS 2 graph, a few files at a time.
 
-The graph's tests mostly wait, for nodes and for messages, so that two of them fit on two cores; but within time limits,
-so that no more may run beside them. Options go to pytest.
-The last line sums up both runs; the exit status is 0 only if some test ran and none failed.
+The graph's tests mostly wait, for nodes and for messages, so that three of them fit on two cores; but within time
+limits, so that no more may run beside them. Options go to pytest. The last line sums up both runs; the exit status is 0 only if some test ran and none failed.
 """
 
 from __future__ import annotations
@@ -18,17 +17,20 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_WORKERS = 8
-MOST_GRAPHS = 2
+MOST_GRAPHS = 3
 CORES = len(os.sched_getaffinity(0))
 
 
 def parallel(workers: int) -> tuple[str, ...]:
     """Options that spread the test files over processes."""
-    return ("-n", str(min(workers, CORES)), "--dist", "loadfile")
+    return ("-n", str(workers), "--dist", "loadfile")
 
 
 #: Name, expression over pytest's markers, further options.
-RUNS = (("library", "not ros", parallel(MOST_WORKERS)), ("ROS 2 graph", "ros", parallel(MOST_GRAPHS)))
+RUNS = (
+    ("library", "not ros", parallel(min(MOST_WORKERS, CORES))),
+    ("ROS 2 graph", "ros", parallel(min(MOST_GRAPHS, CORES + 1))),
+)
 #: The only plugins that are loaded: ROS 2 distributions bring some that this pytest refuses, and then no test runs.
 PLUGINS = ("xdist.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
 PYTEST_OK, PYTEST_FAILED, PYTEST_NO_TESTS = 0, 1, 5

@@ -140,8 +140,9 @@ class _Spinner:
         """Close the nodes and let running callbacks end; afterwards nothing uses the nodes any more."""
         for node in nodes:
             getattr(node, "close", lambda: None)()
-        self._executor.shutdown(timeout_sec=_END_SECONDS)
-        self._thread.join(_END_SECONDS)
+        with letting_go():
+            self._executor.shutdown(timeout_sec=_END_SECONDS)
+            self._thread.join(_END_SECONDS)
 
 
 def _run(executor: LeanExecutor, nodes: Sequence[Node], stop: Stop) -> int:

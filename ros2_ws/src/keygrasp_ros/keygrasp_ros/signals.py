@@ -88,7 +88,7 @@ def end_at_once(status: int) -> NoReturn:
 
 @contextlib.contextmanager
 def letting_go() -> Iterator[None]:
-    """While DDS is left: where that hangs, which no Python thread could end, say where and end the process."""
+    """While callbacks end and DDS is left: if that hangs, which no Python thread could end, say where and end anyway."""
     faulthandler.dump_traceback_later(_LETTING_GO_SECONDS, exit=True)
     try:
         yield
