@@ -1,7 +1,8 @@
 """Runs the test suite: the library's tests on all cores, then those that drive the ROS 2 graph, a few files at a time.
 
 The graph's tests mostly wait, for nodes and for messages, so that three of them fit on two cores; but within time
-limits, so that no more may run beside them. Options go to pytest. The last line sums up both runs; the exit status is 0 only if some test ran and none failed.
+limits, so that no more may run beside them. Options go to pytest.
+The last line sums up both runs; the exit status is 0 only if some test ran and none failed.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def end_at_once(status: int) -> NoReturn:
 
 @contextlib.contextmanager
 def letting_go() -> Iterator[None]:
-    """While callbacks end and DDS is left: if that hangs, which no Python thread could end, say where and end anyway."""
+    """While callbacks end and DDS is left: say where that hangs, if it does, and end the process all the same."""
     faulthandler.dump_traceback_later(_LETTING_GO_SECONDS, exit=True)
     try:
         yield
