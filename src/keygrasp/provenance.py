@@ -42,13 +42,15 @@ def _versions() -> dict[str, str]:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        first, _, _ = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")
     except OSError:
         return platform.processor() or platform.machine()
-    for line in lines:
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
+    fields = dict(line.replace("\t", "").partition(":")[::2] for line in first.splitlines())
+    name = fields.get("model name", platform.machine()).strip()
+    if any(character.isdigit() for character in name) or "cpu family" not in fields:
+        return name
+    # A virtual machine often hides the rest of the name, and processors of one name differ by a factor of 3.
+    return f"{name}, family {fields['cpu family'].strip()} model {fields.get('model', '?').strip()}"
 
 
 def _gpu() -> str | None:
