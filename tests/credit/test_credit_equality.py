@@ -79,8 +79,8 @@ def test_nan_beyond_an_end_stays_there_in_many_rows():
         assert found.advantages[2].isnan().all()
 
 
-#: Between them: one part and several, more parts than there are tiles, rows in one block and in several, loads one by one
-#: and in groups. A single tile is what small inputs get anyway (above).
+#: Between them: one part and several, more parts than there are tiles, rows in one block and in several, loads one by
+#: one and in groups. A single tile is what small inputs get anyway (above).
 TILINGS = (Tiling(8, 2, 1), Tiling(4, 4, 1, 3), Tiling(4, 4, 2, 5, group=4), Tiling(8, 4, 1, 2, group=2))
 
 
