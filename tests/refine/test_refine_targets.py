@@ -8,7 +8,8 @@ from test_refine_state import box_scene
 from keygrasp.errors import InputError
 from keygrasp.refine.actions import ACTIONS, EXECUTE, ActionSet
 from keygrasp.refine.label_shaping import LabelShaping
-from keygrasp.refine.targets import n_step_targets
+from keygrasp.refine.sequences import SequenceReplay, Sequences, explore
+from keygrasp.refine.targets import n_step_targets, retrace_targets
 from keygrasp.scene import GripperSpec, SymbolicState, Task
 from keygrasp.shaping import RulePotential
 
@@ -109,3 +110,83 @@ def test_the_logged_terms_are_those_of_the_moves_up_to_the_end_of_the_return():
 def test_shaping_without_symbols_says_how_to_get_them():
     with pytest.raises(InputError, match="symbols=True"):
         LabelShaping("rules", None, GAMMA)
+
+
+UP = 10  # z, large, positive
+
+
+def sequences_of(*rows, z=0.06, share=0.2):
+    """Sequences with given actions from one height, as a policy with that share of random actions would take them."""
+    grasps = [torch.tensor([[0.0, 0.0, z, 0.0, 0.06]]).repeat(len(rows), 1)]
+    actions = torch.tensor(rows)
+    for step in range(actions.shape[1]):
+        grasps.append(ActionSet().apply(grasps[-1], actions[:, step], GripperSpec()))
+    log_probs = torch.full(actions.shape, float(np.log(share / ACTIONS)))
+    return Sequences(torch.zeros(len(rows), dtype=torch.long), torch.stack(grasps, dim=1), actions, log_probs)
+
+
+def retraced(online, target, sequences, trace):
+    return retrace_targets(online, target, box_scene(), sequences, GripperSpec(), gamma=GAMMA, trace=trace)
+
+
+def test_on_policy_with_full_traces_every_target_is_what_came_of_it():
+    online, target = Stub(0.035, 2.0, 1.0), Stub(0.035, 0.5, -1.0)
+    # 0.06 → 0.05 → 0.04 → 0.03, where execute is worth sigmoid(0.5): the Monte-Carlo return of each step.
+    found = retraced(online, target, sequences_of((DOWN, DOWN, DOWN, EXECUTE)), trace=1.0)[0]
+    assert found.tolist() == pytest.approx([GAMMA**n * sigmoid(0.5) for n in (3, 2, 1, 0)])
+
+
+@pytest.mark.parametrize("z", [0.05, 0.06, 0.09])
+def test_on_policy_retrace_lies_between_one_step_and_n_steps(z):
+    online, target = Stub(0.035, 2.0, 1.0), Stub(0.035, 0.5, -1.0)
+    generator = torch.Generator().manual_seed(0)
+    grasp = torch.tensor([[0.0, 0.0, z, 0.0, 0.06]])
+    made = explore(
+        online, box_scene(), torch.zeros(1, dtype=torch.long), grasp, torch.tensor([DOWN]), GripperSpec(),
+        actions=ActionSet(), length=4, share=0.0, generator=generator,
+    )  # fmt: skip
+    assert float(retraced(online, target, made, 1.0)[0, 0]) == pytest.approx(targets(online, target, z, 4))
+    assert float(retraced(online, target, made, 0.0)[0, 0]) == pytest.approx(targets(online, target, z, 1))
+
+
+def test_a_trace_is_cut_where_the_action_is_not_the_one_that_would_be_taken_now():
+    online, target = Stub(0.035, 2.0, 1.0), Stub(0.035, 0.5, -1.0)
+    kept, cut = retraced(online, target, sequences_of((DOWN, DOWN, DOWN), (DOWN, UP, DOWN)), trace=1.0)
+    assert float(cut[0]) == pytest.approx(targets(online, target, 0.06, 1))
+    assert float(kept[0]) == pytest.approx(targets(online, target, 0.06, 3))
+
+
+def test_what_follows_execution_has_no_target_and_changes_nothing():
+    online, target = Stub(0.055, 2.0, 1.0), Stub(0.055, 0.5, -1.0)
+    first, second = retraced(online, target, sequences_of((DOWN, EXECUTE, UP), (DOWN, EXECUTE, DOWN)), trace=1.0)
+    assert first.tolist() == second.tolist() == pytest.approx([GAMMA * sigmoid(0.5), sigmoid(0.5), 0.0])
+
+
+def test_exploration_states_the_probabilities_of_its_actions():
+    online = Stub(0.0, 0.0, 1.0)  # always moves down
+    generator = torch.Generator().manual_seed(1)
+    count = 4000
+    made = explore(
+        online, box_scene(), torch.zeros(count, dtype=torch.long), torch.tensor([[0.0, 0.0, 0.2, 0.0, 0.06]]).repeat(
+            count, 1), torch.full((count,), UP), GripperSpec(),
+        actions=ActionSet(), length=2, share=0.3, generator=generator,
+    )  # fmt: skip
+    taken = made.actions[:, 1]
+    assert float((taken == DOWN).float().mean()) == pytest.approx(0.7 + 0.3 / ACTIONS, abs=0.02)
+    stated = made.log_probs[:, 1].exp()
+    assert stated[taken == DOWN].tolist() == pytest.approx([0.7 + 0.3 / ACTIONS] * int((taken == DOWN).sum()))
+    assert stated[taken == UP].tolist() == pytest.approx([0.3 / ACTIONS] * int((taken == UP).sum()))
+
+
+def test_the_memory_of_sequences_keeps_the_newest_and_comes_back_whole():
+    replay = SequenceReplay(3, 2, torch.device("cpu"))
+    with pytest.raises(InputError, match="no sequence"):
+        replay.draw(1, torch.Generator())
+    replay.add(sequences_of((DOWN, UP), (UP, UP)))
+    replay.add(sequences_of((DOWN, DOWN), (UP, DOWN)))  # the first of the four goes
+    assert len(replay) == 3
+    again = SequenceReplay(3, 2, torch.device("cpu"))
+    again.restore(replay.state())
+    drawn, same = (memory.draw(64, torch.Generator().manual_seed(0)) for memory in (replay, again))
+    assert {tuple(row) for row in drawn.actions.tolist()} == {(UP, UP), (DOWN, DOWN), (UP, DOWN)}
+    assert drawn.actions.tolist() == same.actions.tolist()

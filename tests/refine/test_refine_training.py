@@ -62,10 +62,12 @@ def test_learns_a_rule_that_is_there(labels, tmp_path):
     assert report["final"]["validation_auroc"] > 0.9
     assert report["labels"] == 240
     assert set(report["seconds"]) == {"rollouts", "credit", "reward", "update"}
+    assert sum(report["shares"].values()) == pytest.approx(1.0)
     assert load_network(tmp_path / "weights.safetensors")[0].config == SMALL
 
 
-def test_stopped_and_resumed_is_the_same_as_not_stopped(labels, tmp_path):
+@pytest.mark.parametrize("targets", ["n_step", "retrace"])
+def test_stopped_and_resumed_is_the_same_as_not_stopped(labels, tmp_path, targets):
     class StopError(Exception):
         pass
 
@@ -75,12 +77,12 @@ def test_stopped_and_resumed_is_the_same_as_not_stopped(labels, tmp_path):
 
     def run(name, **changes):
         out = tmp_path / name
-        train(config(labels, out, **changes))
+        train(config(labels, out, targets=targets, **changes))
         state = load_network(out / "weights.safetensors")[0].state_dict()
         return torch.cat([value.flatten() for value in state.values()])
 
     with pytest.raises(StopError):
-        train(config(labels, tmp_path / "parts"), stop_at_nine)
+        train(config(labels, tmp_path / "parts", targets=targets), stop_at_nine)
     whole, parts = run("whole"), run("parts")
     at_first = run("at_first", steps=1)
     # Same batches, same optimiser state. Sums may differ in their last bits with where memory lies, no more.
@@ -113,7 +115,23 @@ def test_cuda_without_a_gpu_is_refused(labels, tmp_path):
         train(config(labels, tmp_path, device="cuda"))
 
 
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"gamma": 1.5}, {"learning_rate": 0.0}, {"device": "tpu"}])
+def test_moves_are_learned_by_retrace_too(labels, tmp_path):
+    settings = {"steps": 200, "warm_up": 100, "evaluate_every": 20, "learning_rate": 3e-3}
+    report = train(config(labels, tmp_path, targets="retrace", fresh=8, replay=64, **settings))
+    losses = [line["move_loss"] for line in report["history"] if "move_loss" in line]
+    assert losses[-1] < 0.6 * losses[0]
+    assert report["shares"]["rollouts"] > 0
+    assert report["shares"]["credit"] > 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": 0}, {"gamma": 1.5}, {"learning_rate": 0.0}, {"device": "tpu"}, {"targets": "monte-carlo"},
+        {"trace": 1.1}, {"fresh": 0}, {"fresh": 9, "replay": 8}, {"explore": -0.1},
+        {"targets": "retrace", "shaping": "rules"},
+    ],
+)  # fmt: skip
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ConfigurationError):
         TrainConfig(**wrong)

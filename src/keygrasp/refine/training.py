@@ -1,8 +1,8 @@
 """Training of the Q-network on physics outcomes, read from top to bottom.
 
 One gradient step takes two batches. *Execute* labels from physics: the target is the outcome. *Moves* from poses near
-the labels: the target is an n-step double-Q return inside the image (see :mod:`keygrasp.refine.targets`). Both are
-fitted by cross-entropy, which is a proper loss for targets in [0, 1].
+the labels: the target is a double-Q return inside the image, by n steps or by Retrace (see
+:mod:`keygrasp.refine.targets`). Both are fitted by cross-entropy, which is a proper loss for targets in [0, 1].
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from keygrasp.refine.checkpoint import load_checkpoint, save_checkpoint
 from keygrasp.refine.dataset import GraspDataset, load_dataset
 from keygrasp.refine.label_shaping import LabelShaping
 from keygrasp.refine.network import NetworkConfig, QNetwork, load_network, save_network
+from keygrasp.refine.sequences import SequenceReplay, explore
 from keygrasp.refine.state import featurise, noisy_heights
-from keygrasp.refine.targets import n_step_targets
+from keygrasp.refine.targets import n_step_targets, retrace_targets
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,13 @@ class TrainConfig:
         learning_rate: Peak of the cosine schedule (AdamW).
         weight_decay: AdamW's weight decay.
         gamma: Discount a move.
-        n_step: Length of the returns in moves.
+        targets: How moves are credited: ``n_step`` follows the policy anew from each; ``retrace`` learns from sequences
+            that were made before and are kept.
+        n_step: Length of the returns in moves; with ``retrace`` that of the sequences.
+        trace: Retrace's λ.
+        replay: Sequences that are kept.
+        fresh: New sequences a step.
+        explore: Share of random actions in them.
         target_rate: Share of the online network that flows into the target network a step.
         warm_up: Steps on execute labels alone, so that moves bootstrap from something.
         noise: Spread of the start poses around the labels: metres along and across, metres in z, radians, metres width.
@@ -77,7 +84,12 @@ class TrainConfig:
     learning_rate: float = 1e-3
     weight_decay: float = 0.05
     gamma: float = 0.995
+    targets: Literal["n_step", "retrace"] = "n_step"
     n_step: int = 3
+    trace: float = 1.0
+    replay: int = 4096
+    fresh: int = 16
+    explore: float = 0.2
     target_rate: float = 0.01
     warm_up: int = 600
     noise: tuple[float, float, float, float, float] = (0.012, 0.012, 0.012, 0.4, 0.015)
@@ -109,6 +121,15 @@ class TrainConfig:
             raise ConfigurationError("train: contact_model and virtual_batch need each other", "Give both or neither")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigurationError(f"train: device is {self.device!r}", "Known: auto, cpu, cuda")
+        self._check_targets()
+
+    def _check_targets(self) -> None:
+        if self.targets not in ("n_step", "retrace"):
+            raise ConfigurationError(f"train: targets are {self.targets!r}", "Known: n_step, retrace")
+        if not (0 <= self.trace <= 1 and 0 <= self.explore <= 1 and 1 <= self.fresh <= self.replay):
+            raise ConfigurationError("train: trace and explore are shares, and fresh is from 1 to replay")
+        if self.targets == "retrace" and self.shaping != "none":
+            raise ConfigurationError("train: the shaping term is logged along n-step returns", "Use targets: n_step")
 
 
 #: Told the step and the newest figures.
@@ -135,6 +156,9 @@ class Trainer:
             self.shaping = LabelShaping(
                 config.shaping, data.symbols, config.gamma, scale=config.shaping_scale, seed=config.seed
             )
+        self.sequences: SequenceReplay | None = None
+        if config.targets == "retrace":
+            self.sequences = SequenceReplay(config.replay, config.n_step, self.device)
         self.step = 0
         self.seconds = {"rollouts": 0.0, "credit": 0.0, "reward": 0.0, "update": 0.0}
 
@@ -152,17 +176,8 @@ class Trainer:
             begin = self._charge("rollouts", begin)
             losses["virtual_loss"] = self._loss(index, grasps, success, generator)
         if self.step >= self.config.warm_up:
-            index, grasps, first = self._draw_moves(generator)
-            begin = self._charge("update", begin)
-            targets = n_step_targets(
-                self.online, self.target, self.data.scenes, index, grasps, first, self.data.gripper,
-                actions=self.config.actions, gamma=self.config.gamma, n_step=self.config.n_step,
-                shaping=self.shaping,
-            )  # fmt: skip
-            begin = self._charge("credit", begin)
-            logits = self.online(featurise(self.data.scenes, index, grasps, self.data.gripper))
-            chosen = logits.gather(1, first[:, None])[:, 0]
-            losses["move_loss"] = functional.binary_cross_entropy_with_logits(chosen, targets)
+            self._charge("update", begin)
+            losses["move_loss"], begin = self._move_loss(generator)
         loss = torch.stack(list(losses.values())).sum()
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -190,6 +205,37 @@ class Trainer:
         loss = functional.binary_cross_entropy_with_logits(logits, data.success)
         area = auroc(logits.cpu().numpy(), data.success.cpu().numpy())
         return {"validation_loss": float(loss), **({} if area is None else {"validation_auroc": area})}
+
+    def _move_loss(self, generator: torch.Generator) -> tuple[Tensor, float]:
+        """Cross-entropy of moves against their targets, and when its own work began."""
+        begin, config, data = self._clock(), self.config, self.data
+        if self.sequences is None:
+            index, grasps, first = self._draw_moves(config.move_batch, generator)
+            begin = self._charge("update", begin)
+            targets = n_step_targets(
+                self.online, self.target, data.scenes, index, grasps, first, data.gripper,
+                actions=config.actions, gamma=config.gamma, n_step=config.n_step, shaping=self.shaping,
+            )  # fmt: skip
+        else:
+            self.sequences.add(
+                explore(
+                    self.online, data.scenes, *self._draw_moves(config.fresh, generator), data.gripper,
+                    actions=config.actions, length=config.n_step, share=config.explore, generator=generator,
+                )
+            )  # fmt: skip
+            begin = self._charge("rollouts", begin)
+            drawn = self.sequences.draw(max(1, config.move_batch // config.n_step), generator)
+            begin = self._charge("update", begin)
+            every = retrace_targets(
+                self.online, self.target, data.scenes, drawn, data.gripper, gamma=config.gamma, trace=config.trace
+            )
+            moves = drawn.counts & (drawn.actions != EXECUTE)  # what execute is worth is physics' to say
+            index = drawn.index[:, None].expand_as(moves)[moves]
+            grasps, first, targets = drawn.grasps[:, :-1][moves], drawn.actions[moves], every[moves]
+        begin = self._charge("credit", begin)
+        logits = self.online(featurise(data.scenes, index, grasps, data.gripper))
+        chosen = logits.gather(1, first[:, None])[:, 0]
+        return functional.binary_cross_entropy_with_logits(chosen, targets), begin
 
     def _execute_loss(self, generator: torch.Generator) -> Tensor:
         rows = torch.randint(len(self.data.grasps), (self.config.execute_batch,), generator=generator)
@@ -229,9 +275,9 @@ class Trainer:
         grasps[:, 4].clamp_(gripper.min_opening, gripper.max_opening)
         return self.data.scene[rows], grasps
 
-    def _draw_moves(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Scenes (B,), start poses (B, 5) around labels, and random first moves (B,)."""
-        index, grasps = self._draw_poses(self.config.move_batch, generator)
+    def _draw_moves(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Scenes (count,), start poses (count, 5) around labels, and random first moves (count,)."""
+        index, grasps = self._draw_poses(count, generator)
         first = torch.randint(0, EXECUTE, (len(index),), generator=generator)
         return index, grasps, first.to(self.device)
 
@@ -280,12 +326,20 @@ def train(config: TrainConfig, on_step: OnStep | None = None, *, resume: bool = 
         "scenes": len(data.objects),
         "base_rate": float(data.success.mean()),
         "seconds": trainer.seconds,
+        "shares": _shares(trainer.seconds),
         "final": running,
         "history": history,
         "provenance": provenance(config.seed),
     }
     write_json(config.out / "report.json", report)
     return report
+
+
+def _shares(seconds: dict[str, float]) -> dict[str, float]:
+    """Shares of the time by its three costs: rollouts, credit assignment, and the rest."""
+    whole = max(sum(seconds.values()), 1e-9)
+    rest = sum(value for name, value in seconds.items() if name not in ("rollouts", "credit"))
+    return {"rollouts": seconds["rollouts"] / whole, "credit": seconds["credit"] / whole, "rest": rest / whole}
 
 
 def _fingerprint(config: TrainConfig) -> dict[str, Any]:
