@@ -53,6 +53,7 @@ COMMANDS = {
     "shaping": Command("keygrasp.cli.shaping:run", "certify shaped rewards, and compare potentials"),
     "curriculum": Command("keygrasp.cli.curriculum:run", "simulate difficulty estimates, measure their cost"),
     "skills": Command("keygrasp.cli.skills:run", "watch a small robot develop its skills, size its firmware"),
+    "worldmodel": Command("keygrasp.cli.worldmodel:run", "model what actions do, plan tasks whose reward is code"),
     "calibrate": Command("keygrasp.cli.calibrate:run", "make the refiner's success probability honest"),
 }
 

@@ -8,6 +8,7 @@ is fixed to the gripper, plus a learned rest.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -78,9 +79,9 @@ def frame_of(rows: Tensor, actions: Tensor) -> Frame:
     yaw = gripper[..., _G["yaw"]]
     cos, sin = yaw.cos(), yaw.sin()
     place = gripper[..., :3]
-    goal = place + actions[..., :3] * rows.new_tensor(MOTION_SCALE[:3])
+    goal = place + actions[..., :3] * _constant(MOTION_SCALE[:3], rows)
     # A gripper that is a hair outside its reach must not be pulled back by the clipping.
-    goal = goal.clamp(rows.new_tensor(REACH_LOW), rows.new_tensor(REACH_HIGH))
+    goal = goal.clamp(_constant(REACH_LOW, rows), _constant(REACH_HIGH, rows))
     move = goal - place
     motion = torch.stack(
         [
@@ -123,7 +124,7 @@ def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
         dim=-1,
     )
     grip = actions[..., 4]
-    scale = frame.motion.new_tensor(MOTION_SCALE)
+    scale = _constant(MOTION_SCALE, frame.motion)
     common = torch.cat(
         [
             frame.motion / scale,
@@ -176,28 +177,28 @@ def changes_between(frame: Frame, after: Tensor) -> Changes:
     contacts = objects[..., _O["contact_left"] : _O["contact_right"] + 1]
     crossed = _crossed(frame.gripper[..., _G["yaw"]] + turned)[..., None, None]
     return Changes(
-        raw / raw.new_tensor(GRIPPER_SCALE),
-        own / own.new_tensor(OBJECT_SCALE),
+        raw / _constant(GRIPPER_SCALE, raw),
+        own / _constant(OBJECT_SCALE, own),
         torch.where(crossed, contacts.flip(-1), contacts),
     )
 
 
 def fixed_to_gripper(frame: Frame, rest: Tensor) -> Tensor:
     """Changes (..., O, 7) of objects that are held: those of the gripper, whose predicted rest is (..., 6)."""
-    motion = frame.motion + rest[..., :4] * rest.new_tensor(GRIPPER_SCALE[:4])
+    motion = frame.motion + rest[..., :4] * _constant(GRIPPER_SCALE[:4], rest)
     turn = motion[..., 3, None]
     cos, sin = turn.cos() - 1, turn.sin()
     along = motion[..., 0, None] + cos * frame.offset[..., 0] - sin * frame.offset[..., 1]
     across = motion[..., 1, None] + sin * frame.offset[..., 0] + cos * frame.offset[..., 1]
     up = motion[..., 2, None].expand_as(along)
-    moved = torch.stack([along, across, up, turn.expand_as(along)], dim=-1) / rest.new_tensor(OBJECT_SCALE[:4])
+    moved = torch.stack([along, across, up, turn.expand_as(along)], dim=-1) / _constant(OBJECT_SCALE[:4], rest)
     return torch.cat([moved, moved.new_zeros((*moved.shape[:-1], 3))], dim=-1)
 
 
 def apply(frame: Frame, changes: Changes) -> Tensor:
     """Rows (..., D) after changes; contacts above a half are made, and what follows from the rest is computed."""
-    g = changes.gripper * changes.gripper.new_tensor(GRIPPER_SCALE)
-    o = changes.objects * changes.objects.new_tensor(OBJECT_SCALE)
+    g = changes.gripper * _constant(GRIPPER_SCALE, changes.gripper)
+    o = changes.objects * _constant(OBJECT_SCALE, changes.objects)
     along, across = frame.motion[..., 0] + g[..., 0], frame.motion[..., 1] + g[..., 1]
     yaw = frame.gripper[..., _G["yaw"]] + frame.motion[..., 3] + g[..., 3]
     gripper = torch.stack(
@@ -239,8 +240,8 @@ def apply(frame: Frame, changes: Changes) -> Tensor:
 
 def deviation(gripper: Tensor, objects: Tensor, contacts: Tensor) -> Tensor:
     """Deviations (..., D) of a row's symbols from those of changes; what is never predicted has none."""
-    g = gripper * gripper.new_tensor(GRIPPER_SCALE)
-    o = objects * objects.new_tensor(OBJECT_SCALE)
+    g = gripper * _constant(GRIPPER_SCALE, gripper)
+    o = objects * _constant(OBJECT_SCALE, objects)
     sideways, none = torch.hypot(g[..., 0], g[..., 1]), torch.zeros_like(o[..., 0])
     level = torch.hypot(o[..., 0], o[..., 1])
     own = [level, level, o[..., 2], o[..., 3], o[..., 4], o[..., 5], o[..., 6], none, none]
@@ -249,6 +250,16 @@ def deviation(gripper: Tensor, objects: Tensor, contacts: Tensor) -> Tensor:
         [torch.stack([sideways, sideways, *g[..., 2:].unbind(-1)], dim=-1), torch.stack(own, dim=-1).flatten(-2)],
         dim=-1,
     )
+
+
+def _constant(values: tuple[float, ...], like: Tensor) -> Tensor:
+    """A tensor of constants, made once for each device and type."""
+    return _constants(values, like.device, like.dtype)
+
+
+@functools.lru_cache(maxsize=64)
+def _constants(values: tuple[float, ...], device: torch.device, kind: torch.dtype) -> Tensor:
+    return torch.tensor(values, device=device, dtype=kind)
 
 
 def _by_object(rows: Tensor) -> Tensor:

@@ -61,13 +61,23 @@ class Prediction:
 
     Attributes:
         mean: Changes, the contacts as logits.
-        gripper_variance: (..., 6) logarithms.
-        object_variance: (..., O, 7) logarithms.
+        raw_gripper: (..., 6) of which :attr:`gripper_variance` is made.
+        raw_objects: (..., O, 7) of which :attr:`object_variance` is made.
     """
 
     mean: Changes
-    gripper_variance: Tensor
-    object_variance: Tensor
+    raw_gripper: Tensor
+    raw_objects: Tensor
+
+    @property
+    def gripper_variance(self) -> Tensor:
+        """(..., 6) logarithms within their bounds."""
+        return _bounded(self.raw_gripper)
+
+    @property
+    def object_variance(self) -> Tensor:
+        """(..., O, 7) logarithms within their bounds."""
+        return _bounded(self.raw_objects)
 
 
 class Ensemble(nn.Module):
@@ -114,7 +124,7 @@ class Ensemble(nn.Module):
         hold = torch.sigmoid(own[..., :1])
         changes = hold * dynamics.fixed_to_gripper(frame, rest) + own[..., 1 : 1 + _OWN]
         variance = own[..., 1 + _OWN : 1 + 2 * _OWN]
-        return Prediction(Changes(rest, changes, own[..., -2:]), _bounded(grip_variance), _bounded(variance))
+        return Prediction(Changes(rest, changes, own[..., -2:]), grip_variance, variance)
 
     # A world model
 

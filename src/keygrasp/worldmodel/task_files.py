@@ -51,6 +51,11 @@ class RewardTask(Protocol):
         """Decisions after which an episode is cut off."""
         ...
 
+    @property
+    def layout(self) -> Layout:
+        """Which symbols its rows have."""
+        ...
+
     def reward(self, before: Tensor, actions: Tensor, after: Tensor) -> Tensor:
         """Rewards (B,) of steps from rows (B, D) by actions (B, 5) to rows (B, D)."""
         ...

@@ -1,0 +1,88 @@
+"""How well a model predicts: R² of reals and F1 of contacts, open loop, several steps ahead, on held-out episodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from keygrasp.scene.symbols import SymbolKind
+from keygrasp.worldmodel.episodes import Episode, windows
+from keygrasp.worldmodel.layout import Layout
+from keygrasp.worldmodel.model import WorldModel
+
+
+@dataclass(frozen=True)
+class SymbolScores:
+    """Scores some steps ahead.
+
+    Attributes:
+        steps: How many.
+        r2: R² of each real symbol and angle, pooled over objects, by the symbol's name.
+        r2_of_change: R² of the change since the prediction began: 0 for a model that says that all stays as it is.
+        f1: F1 of each contact, pooled over objects.
+        pieces: Predictions that were scored.
+    """
+
+    steps: int
+    r2: dict[str, float]
+    r2_of_change: dict[str, float]
+    f1: dict[str, float]
+    pieces: int
+
+
+@torch.no_grad()
+def symbol_scores(
+    model: WorldModel, episodes: Sequence[Episode], steps: Sequence[int] = (1, 5, 15)
+) -> list[SymbolScores]:
+    """Score open-loop predictions that begin at every third row of episodes."""
+    longest = max(steps)
+    data = windows(episodes, longest, stride=3)
+    whole = data.valid.all(dim=1)
+    rows, actions = data.symbols[whole].to(model.device), data.actions[whole].to(model.device)
+    belief = model.start(rows[:, 0])
+    found = []
+    for step in range(1, longest + 1):
+        belief = model.step(belief, actions[:, step - 1])
+        if step in steps:
+            found.append(_scores(model.layout, step, rows[:, 0], rows[:, step], belief.symbols))
+    return found
+
+
+def _scores(layout: Layout, steps: int, start: Tensor, true: Tensor, predicted: Tensor) -> SymbolScores:
+    groups: dict[str, list[int]] = {}
+    for index, name in enumerate(layout.names):
+        groups.setdefault(name.rpartition(".")[2], []).append(index)
+    r2, change, f1 = {}, {}, {}
+    for name, columns in groups.items():
+        symbol = layout.symbols[columns[0]]
+        t, p, s = true[:, columns], predicted[:, columns], start[:, columns]
+        if symbol.kind is SymbolKind.BOOLEAN:
+            hits = float(((t > 0.5) & (p > 0.5)).sum())
+            f1[name] = 2 * hits / max(float((t > 0.5).sum() + (p > 0.5).sum()), 1.0)
+        elif symbol.kind is SymbolKind.ANGLE:
+            period = symbol.high - symbol.low
+            r2[name] = _r2(_circle(t, period), _circle(p, period))
+            change[name] = _r2(_wrapped(t - s, period), _wrapped(t - s, period) + _wrapped(p - t, period))
+        elif symbol.kind is SymbolKind.REAL:
+            r2[name] = _r2(t, p)
+            change[name] = _r2(t - s, p - s, about=0.0)
+    return SymbolScores(steps, r2, change, f1, len(true))
+
+
+def _r2(true: Tensor, predicted: Tensor, about: float | None = None) -> float:
+    """1 − squared errors over squared distances from the mean of each column, or from ``about``."""
+    centre = true.mean(dim=0) if about is None else about
+    return 1 - float((true - predicted).square().sum() / (true - centre).square().sum().clamp(min=1e-9))
+
+
+def _circle(angle: Tensor, period: float) -> Tensor:
+    turns = 2 * math.pi / period * angle
+    return torch.cat([turns.sin(), turns.cos()], dim=1)
+
+
+def _wrapped(angle: Tensor, period: float) -> Tensor:
+    return torch.remainder(angle + period / 2, period) - period / 2

@@ -1,0 +1,82 @@
+"""Policies in the workspace that no learning is behind: random actions, and plans of a model."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from keygrasp.geometry.poses import Array
+from keygrasp.scene.tabletop import ACTIONS
+from keygrasp.sim.tabletop import TabletopView
+from keygrasp.worldmodel.model import WorldModel
+from keygrasp.worldmodel.planner import Plan, Planner, PlannerConfig
+from keygrasp.worldmodel.task_files import RewardTask
+
+
+class RandomActions:
+    """Even random actions: the floor that returns are measured from."""
+
+    def reset(self, view: TabletopView, seed: int) -> None:
+        """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
+        self._random = np.random.default_rng(seed)
+
+    def act(self, view: TabletopView, row: Tensor) -> Array:
+        """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
+        return self._random.uniform(-1, 1, len(ACTIONS))
+
+
+class Planned:
+    """Plans anew at each decision and takes the plan's first action.
+
+    Attributes:
+        plans: The plans of the present episode, kept where asked to.
+        seconds: Seconds of each decision, of all episodes.
+    """
+
+    def __init__(
+        self, model: WorldModel, task: RewardTask, config: PlannerConfig | None = None, *, keep: bool = False
+    ) -> None:
+        self.plans: list[Plan] = []
+        self.seconds: list[float] = []
+        self._model, self._planner, self._keep = model, Planner(model, task, config), keep
+
+    def reset(self, view: TabletopView, seed: int) -> None:
+        """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
+        self._planner.reset(seed)
+        self.plans = []
+
+    def act(self, view: TabletopView, row: Tensor) -> Array:
+        """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
+        begun = time.perf_counter()
+        plan = self._planner.plan(self._model.start(row[None].to(self._model.device)))
+        self.seconds.append(time.perf_counter() - begun)
+        if self._keep:
+            self.plans.append(plan)
+        return np.asarray(plan.actions[0].cpu().double().numpy())
+
+
+def imagined_return(model: WorldModel, task: RewardTask, start: Tensor, actions: Tensor) -> float:
+    """Return that a model expects of actions (T, 5) from a row (D,): what a realised one is compared with."""
+    belief, total, going = model.start(start[None].to(model.device)), 0.0, True
+    with torch.no_grad():
+        for action in actions.to(model.device):
+            after = model.step(belief, action[None])
+            total += going * float(task.reward(belief.symbols, action[None], after.symbols)[0])
+            going = going and not bool(task.terminated(after.symbols)[0])
+            belief = after
+    return total
+
+
+@torch.no_grad()
+def imagined_rows(model: WorldModel, start: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (T+1, D) and their deviations that a model imagines for actions (T, 5) from a row (D,), open loop."""
+    belief = model.start(start[None].to(model.device))
+    rows, deviations = [belief.symbols[0]], [belief.deviation[0]]
+    for action in actions.to(model.device):
+        belief = model.step(belief, action[None])
+        rows.append(belief.symbols[0])
+        deviations.append(belief.deviation[0])
+    return torch.stack(rows).cpu(), torch.stack(deviations).cpu()

@@ -1,0 +1,47 @@
+"""What one decision of the planner takes."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from keygrasp.sim.tabletop import Tabletop
+from keygrasp.worldmodel.model import WorldModel
+from keygrasp.worldmodel.planner import Planner, PlannerConfig
+from keygrasp.worldmodel.task_files import RewardTask
+
+
+def planning_seconds(
+    model: WorldModel, task: RewardTask, workspace: Tabletop, config: PlannerConfig | None = None, decisions: int = 20
+) -> dict[str, Any]:
+    """Seconds of decisions in one scene, JSON-ready: by the clock and of all processors, and how busy the machine was.
+
+    The first decision is not counted.
+    """
+    config = config or PlannerConfig()
+    view = workspace.reset(0)
+    row = torch.as_tensor(model.layout.row(view.states, view.force), dtype=torch.float32, device=model.device)
+    planner, belief = Planner(model, task, config), model.start(row[None])
+    planner.plan(belief)
+    clock, work = [], []
+    for _ in range(decisions):
+        begun, used = time.perf_counter(), time.process_time()
+        planner.plan(belief)
+        clock.append(time.perf_counter() - begun)
+        work.append(time.process_time() - used)
+    return {
+        "decisions": decisions,
+        "median_s": float(np.median(clock)),
+        "p90_s": float(np.quantile(clock, 0.9)),
+        "least_s": min(clock),
+        "median_processor_s": float(np.median(work)),
+        "threads": torch.get_num_threads(),
+        "load_average": os.getloadavg()[0],
+        "samples": config.samples,
+        "horizon": config.horizon,
+        "iterations": config.iterations,
+    }
