@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
 from keygrasp.errors import InputError, KeygraspError
@@ -24,7 +23,7 @@ from keygrasp_ros.delta_setup import PARAMETERS, EmulatedPort, HoldingFeed, came
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.emergency import EmergencyStop
 from keygrasp_ros.grasp_server import GraspJob, GraspServer
-from keygrasp_ros.lifecycle import start
+from keygrasp_ros.lifecycle import OwningNode
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.topics import RESET_STOP
@@ -33,19 +32,17 @@ from keygrasp_ros.topics import RESET_STOP
 _REST_SECONDS = 10.0
 
 
-class DeltaRobotNode(LifecycleNode):
+class DeltaRobotNode(OwningNode):
     """Owns the robot."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("delta_robot", **options)
         self._read = reader(self, PARAMETERS)
         self._stopped = threading.Event()
-        self._changing = threading.RLock()
         self._driver: DeltaX | None = None
         self._robot: DeltaRobot | None = None
         self._publisher: DeltaPublisher | None = None
         self._parts: list[Callable[[], object]] = []
-        self._closed = False
         self._emergency = EmergencyStop(self, self._stop_now)
         self._monitor = Monitor(
             self,
@@ -57,56 +54,18 @@ class DeltaRobotNode(LifecycleNode):
         group = ReentrantCallbackGroup()
         self.create_service(RESET_STOP.type, RESET_STOP.name, self._reset, callback_group=group)
         if self._read("autostart"):
-            try:
-                start(self, "the Delta's node")
-            except BaseException:
-                self.close()
-                raise
+            self.start("the Delta's node")
+
+    def close(self) -> None:
+        """Put everything away, and hear no emergency stop any more."""
+        if not self._closed:
+            super().close()
+            self._emergency.close()
 
     # Lifecycle
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Connect, and home."""
-        with self._changing:
-            try:
-                self._set_up()
-            except Exception as error:  # rclpy would swallow it without a word
-                self.get_logger().error(f"can't configure: {error}")
-                self._put_away()
-                return TransitionCallbackReturn.FAILURE
-        return TransitionCallbackReturn.SUCCESS
-
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to take goals."""
-        self._grasps.begin()
-        return super().on_activate(state)
-
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the robot, which holds what it has, and take no goals."""
-        self._come_to_rest()
-        return super().on_deactivate(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the robot, let go as its file says, and close the port."""
-        self._put_away()
-        return TransitionCallbackReturn.SUCCESS
-
-    # The same from any state, and after a fault in a transition.
-    on_shutdown = on_error = on_cleanup
-
-    def close(self) -> None:
-        """As :meth:`on_cleanup`, and hear no emergency stop any more; the node can't be used afterwards."""
-        if not self._closed:
-            self._closed = True
-            self._put_away()
-            self._emergency.close()
-
-    def destroy_node(self) -> None:
-        """Close it first, whoever ends it."""
-        self.close()
-        super().destroy_node()
-
     def _set_up(self) -> None:
+        """Connect, and home."""
         read, config = self._read, robot_config(self._read)
         holding = None
         if read("holding") == "topic":
@@ -128,20 +87,23 @@ class DeltaRobotNode(LifecycleNode):
         timer = self.create_timer(1.0 / read("state_rate"), self._publish_state, ReentrantCallbackGroup())
         self._parts.append(lambda: self.destroy_timer(timer))
 
+    def _begin(self) -> None:
+        self._grasps.begin()
+
     def _come_to_rest(self) -> None:
+        """Stop the robot, which holds what it has, and take no goals."""
         if not self._grasps.end(_REST_SECONDS) and self._driver is not None:
             self.get_logger().error("a motion does not end: stopped as in an emergency")
             self._stop_now()
             self._grasps.end(_REST_SECONDS)
 
     def _put_away(self) -> None:
-        with self._changing:
-            self._come_to_rest()
-            driver, self._driver, self._robot, self._publisher = self._driver, None, None, None
-            for problem in driver.close() if driver is not None else ():
-                self._monitor.fault(problem)
-            while self._parts:
-                self._parts.pop()()
+        """Let go as the robot's file says, and close the port."""
+        driver, self._driver, self._robot, self._publisher = self._driver, None, None, None
+        for problem in driver.close() if driver is not None else ():
+            self._monitor.fault(problem)
+        while self._parts:
+            self._parts.pop()()
 
     # Emergency stop
 

@@ -13,7 +13,6 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from keygrasp_interfaces.srv import LoadObject
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
 from keygrasp.errors import KeygraspError
@@ -21,7 +20,7 @@ from keygrasp.objects import split
 from keygrasp.scene import Stage, TrialOutcome
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.grasp_server import GraspJob, GraspServer
-from keygrasp_ros.lifecycle import start
+from keygrasp_ros.lifecycle import OwningNode
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.sim_clock import SimClock
@@ -33,7 +32,7 @@ from keygrasp_ros.ticking import EachSecond
 from keygrasp_ros.topics import LOAD_OBJECT, RESET_SCENE
 
 
-class SimRobot(LifecycleNode):
+class SimRobot(OwningNode):
     """Owns the simulated scene."""
 
     def __init__(self, **options: Any) -> None:
@@ -55,21 +54,23 @@ class SimRobot(LifecycleNode):
         self.create_service(LOAD_OBJECT.type, LOAD_OBJECT.name, self._load_object, callback_group=group)
         self.create_service(RESET_SCENE.type, RESET_SCENE.name, self._reset_scene, callback_group=group)
         if self._read("autostart"):
-            start(self, "the simulator")
+            self.start("the simulator")
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def close(self) -> None:
+        """Stop the arm and free the world; the node can't be used afterwards."""
+        self._closing.set()
+        super().close()
+
+    # Lifecycle
+
+    def _set_up(self) -> None:
         """Build the physics world with the object of the parameters."""
-        try:
-            name = self._read("object") or split("test")[0]
-            self._scene = SimScene(self._read("robot"), full_motion=self._read("full_motion"))
-            self._scene.load(name, self._read("rule"), self._read("seed"), self._read("source"))
-            self._publisher = SimPublisher(self, self._read, self._scene, self._follow_viewers, self._sim_clock)
-        except Exception as error:  # rclpy would swallow it without a word
-            self.get_logger().error(f"can't configure: {error}")
-            return TransitionCallbackReturn.FAILURE
-        return TransitionCallbackReturn.SUCCESS
+        name = self._read("object") or split("test")[0]
+        self._scene = SimScene(self._read("robot"), full_motion=self._read("full_motion"))
+        self._scene.load(name, self._read("rule"), self._read("seed"), self._read("source"))
+        self._publisher = SimPublisher(self, self._read, self._scene, self._follow_viewers, self._sim_clock)
 
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def _begin(self) -> None:
         """Begin to publish and to take goals."""
         self._publisher.publish_fixed()
         self._ticks = [EachSecond(self, self._when_idle(self._publisher.publish_state), ReentrantCallbackGroup())]
@@ -77,34 +78,24 @@ class SimRobot(LifecycleNode):
             self._ticks.append(self._sim_clock.start(self._when_idle(self._sim_clock.idle)))
         self._follow_viewers()
         self._grasps.begin()
-        return super().on_activate(state)
 
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def _come_to_rest(self) -> None:
         """Stop the arm, publish nothing and take no goals."""
-        self._stop_timers()
-        return super().on_deactivate(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Free the physics world."""
-        self._stop_timers()
-        with self._grasps.busy:
-            for part in (self._publisher, self._scene):
-                if part is not None:
-                    part.close()
-            self._scene = self._publisher = None
-        return TransitionCallbackReturn.SUCCESS
-
-    def close(self) -> None:
-        """Stop the arm and free the world; the node can't be used afterwards."""
-        self._closing.set()
-        self.on_cleanup(None)
-
-    def _stop_timers(self) -> None:
         self._grasps.end()
         timers, self._ticks = self._ticks, []
         for timer in timers:
             timer.destroy() if isinstance(timer, EachSecond) else self.destroy_timer(timer)
         self._send_images(False)
+
+    def _put_away(self) -> None:
+        """Free the physics world."""
+        with self._grasps.busy:
+            for part in (self._publisher, self._scene):
+                if part is not None:
+                    part.close()
+            self._scene = self._publisher = None
+
+    # Images
 
     def _follow_viewers(self) -> None:
         """Send images while anybody takes them, the first at once."""

@@ -7,13 +7,11 @@ stands still; an answer is the first pose on ``skills/pose`` that was taken afte
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
 from keygrasp.errors import KeygraspError
@@ -21,7 +19,7 @@ from keygrasp.skills.bridge import RobotLink, SeenPose
 from keygrasp.skills.core import Decision
 from keygrasp_ros.conversions import seconds_of
 from keygrasp_ros.diagnostics import Monitor
-from keygrasp_ros.lifecycle import start
+from keygrasp_ros.lifecycle import OwningNode
 from keygrasp_ros.parameters import reader
 from keygrasp_ros.running import node_main
 from keygrasp_ros.skill_messages import planar_pose
@@ -30,17 +28,16 @@ from keygrasp_ros.skill_setup import PARAMETERS, EmulatedRobotAndCamera, start_o
 from keygrasp_ros.topics import SKILL_POSE, SKILL_STORE
 
 
-class SkillRobot(LifecycleNode):
+class SkillRobot(OwningNode):
     """Owns the robot."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("skill_robot", **options)
         self._read = reader(self, PARAMETERS)
         self._frame: str = self._read("plane_frame")
-        self._changing = threading.RLock()
         self._link: RobotLink | None = None
         self._parts: list[Callable[[], object]] = []
-        self._active = self._closed = False
+        self._active = False
         self._seen: SeenPose | None = None
         self._publisher = SkillPublisher(self, self._frame, self._read("trail"))
         self._monitor = Monitor(
@@ -53,58 +50,12 @@ class SkillRobot(LifecycleNode):
         self.create_subscription(SKILL_POSE.type, SKILL_POSE.name, self._on_pose, SKILL_POSE.qos, callback_group=group)
         self.create_service(SKILL_STORE.type, SKILL_STORE.name, self._store, callback_group=group)
         if self._read("autostart"):
-            try:
-                start(self, "the skill robot's node")
-            except BaseException:
-                self.close()
-                raise
+            self.start("the skill robot's node")
 
     # Lifecycle
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Open the port, and stop a robot that still runs."""
-        with self._changing:
-            try:
-                self._set_up()
-            except Exception as error:  # rclpy would swallow it without a word
-                self.get_logger().error(f"can't configure: {error}")
-                self._put_away()
-                return TransitionCallbackReturn.FAILURE
-        return TransitionCallbackReturn.SUCCESS
-
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let the robot develop."""
-        self._publisher.forget()
-        if self._link is not None:
-            self._link.start(start_of(self._read))
-        self._active = True
-        return super().on_activate(state)
-
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the robot."""
-        self._come_to_rest()
-        return super().on_deactivate(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the robot and close the port."""
-        self._put_away()
-        return TransitionCallbackReturn.SUCCESS
-
-    # The same from any state, and after a fault in a transition.
-    on_shutdown = on_error = on_cleanup
-
-    def close(self) -> None:
-        """As :meth:`on_cleanup`; the node can't be used afterwards."""
-        if not self._closed:
-            self._closed = True
-            self._put_away()
-
-    def destroy_node(self) -> None:
-        """Close it first, whoever ends it."""
-        self.close()
-        super().destroy_node()
-
     def _set_up(self) -> None:
+        """Open the port, and stop a robot that still runs."""
         port = self._read("port")
         if self._read("emulate") != "no":
             emulated = EmulatedRobotAndCamera(self, self._read)
@@ -120,19 +71,25 @@ class SkillRobot(LifecycleNode):
         )
         self._link.open()
 
+    def _begin(self) -> None:
+        """Let the robot develop."""
+        self._publisher.forget()
+        if self._link is not None:
+            self._link.start(start_of(self._read))
+        self._active = True
+
     def _come_to_rest(self) -> None:
         was_active, self._active = self._active, False
         if was_active and self._link is not None and not self._link.halt():
             self._monitor.fault("the robot did not say that it has stopped; it may still run")
 
     def _put_away(self) -> None:
-        with self._changing:
-            self._come_to_rest()
-            link, self._link = self._link, None
-            if link is not None:
-                link.close()
-            while self._parts:
-                self._parts.pop()()
+        """Close the port."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+        while self._parts:
+            self._parts.pop()()
 
     # In
 

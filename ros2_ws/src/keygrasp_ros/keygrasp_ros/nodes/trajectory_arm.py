@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-
 from keygrasp.errors import InputError, KeygraspError
 from keygrasp.robots.ur5_paths import ARM_JOINTS, HOME, UR5Paths
 from keygrasp.scene import GripperSpec, TrialOutcome
@@ -21,7 +19,7 @@ from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.frames import listen
 from keygrasp_ros.grasp_server import GraspJob, GraspServer
 from keygrasp_ros.joint_feed import JointFeed
-from keygrasp_ros.lifecycle import start
+from keygrasp_ros.lifecycle import OwningNode
 from keygrasp_ros.parameters import AUTOSTART, GRIPPER, WORKSPACE_FRAME, Parameter, fill, reader
 from keygrasp_ros.running import node_main
 
@@ -54,7 +52,7 @@ PARAMETERS = (
 )
 
 
-class TrajectoryArm(LifecycleNode):
+class TrajectoryArm(OwningNode):
     """Executes grasps on an arm; one at a time."""
 
     def __init__(self, **options: Any) -> None:
@@ -67,45 +65,32 @@ class TrajectoryArm(LifecycleNode):
         self._monitor = Monitor(self, self._missing)
         self._grasps = GraspServer(self, self._monitor, self._workspace, self._grasp)
         if self._read("autostart"):
-            start(self, "the arm's node")
+            self.start("the arm's node")
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def _set_up(self) -> None:
         """Connect with the arm's driver; it may still be away."""
         read = self._read
-        try:
-            joints = [read("joint_prefix") + name for name in ARM_JOINTS]
-            positions = (read("gripper_open"), read("gripper_closed"))
-            self._parts = (
-                ArmController(self, read("arm_action"), joints, read("motion_margin")),
-                GripperController(self, read("gripper_action"), self._spec, positions, read("gripper_timeout")),
-                JointFeed(self, joints, read("state_timeout")),
-            )
-        except Exception as error:  # rclpy would swallow it without a word
-            self.get_logger().error(f"can't configure: {error}")
-            return TransitionCallbackReturn.FAILURE
-        return TransitionCallbackReturn.SUCCESS
+        joints = [read("joint_prefix") + name for name in ARM_JOINTS]
+        positions = (read("gripper_open"), read("gripper_closed"))
+        self._parts = (
+            ArmController(self, read("arm_action"), joints, read("motion_margin")),
+            GripperController(self, read("gripper_action"), self._spec, positions, read("gripper_timeout")),
+            JointFeed(self, joints, read("state_timeout")),
+        )
 
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to take goals."""
+    def _begin(self) -> None:
         self._grasps.begin()
-        return super().on_activate(state)
 
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def _come_to_rest(self) -> None:
         """Stop the arm and take no goals."""
         self._grasps.end()
-        return super().on_deactivate(state)
 
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def _put_away(self) -> None:
         """Leave the driver."""
         if self._grasps.end(_END_SECONDS):
             parts, self._parts = self._parts, None
             for part in parts or ():
                 part.close()
-        return TransitionCallbackReturn.SUCCESS
-
-    def close(self) -> None:
-        """Stop the arm; the node can't be used afterwards."""
-        self.on_cleanup(None)
 
     def _missing(self) -> list[str]:
         if self._parts is None:
