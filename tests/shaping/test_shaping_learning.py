@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from keygrasp.errors import ConfigurationError
+from keygrasp.scene import Task
+from keygrasp.shaping import RaisedPotential
+from keygrasp.shaping.certify import certify, potential_table
+from keygrasp.shaping.grasp_mdp import grasp_mdp
 from keygrasp.shaping.guard import Guard, split_guard
+from keygrasp.shaping.learned import LearnedPotential
 from keygrasp.shaping.learning import LearningConfig, learn
+from keygrasp.shaping.options import make_potential
+from keygrasp.shaping.rules import AdversarialPotential
 
 CONFIG = LearningConfig(episodes=600, seeds=2)
 
@@ -25,6 +32,33 @@ def test_with_a_guard_it_ends_where_learning_without_shaping_ends(curves):
     assert guarded.final_success > 0.85 * curves["none"].final_success
     assert guarded.final_worth == pytest.approx(curves["none"].final_worth, abs=0.1)
     assert guarded.reward_terms["shaping"] != 0
+
+
+def test_raised_above_all_returns_it_ends_where_learning_without_shaping_ends(curves):
+    """Optimistic at the start, the learner finds out by itself, with twenty times the reward against it."""
+    raised = learn("adversarial+raised", LearningConfig(episodes=2400, seeds=1))
+    assert raised.success[:, :200].sum() <= 1
+    assert raised.final_success > 0.9 * curves["none"].final_success
+
+
+def test_a_raised_potential_is_the_same_one_higher_up():
+    grasp, plain, raised = grasp_mdp(), AdversarialPotential(), make_potential("adversarial+raised")
+    added = raised.values(grasp.rows, Task()) - plain.values(grasp.rows, Task())
+    assert added == pytest.approx(np.full(len(grasp.rows), 21.0))
+    assert (raised.low, raised.high, raised.name) == (1.0, 21.0, "adversarial+raised")
+    assert raised.explain(grasp.rows[0], Task()).endswith("raised by 21")
+    certificate = certify(grasp.mdp, potential_table(raised, grasp.rows, [Task()] * grasp.mdp.states))
+    assert certificate.preserved
+    assert certificate.shifted
+
+
+def test_what_moves_by_itself_is_not_raised():
+    with pytest.raises(ConfigurationError, match="dynamic"):
+        RaisedPotential(LearnedPotential())
+    with pytest.raises(ConfigurationError, match="dynamic"):
+        learn("learned+raised", CONFIG)
+    with pytest.raises(ConfigurationError, match="unknown potential 'magic\\+raised'"):
+        learn("magic+raised", CONFIG)
 
 
 def test_a_guard_deals_most_episodes_to_the_learner_that_gains_most():

@@ -58,8 +58,9 @@ class Compare:
     on: Literal["grasp-mdp", "refiner"] = "grasp-mdp"
     """What is learned: the symbolic grasp MDP (tabular), or refining grasps of simulated objects (Q-network)."""
     potentials: console.Names = ("none", "rules", "learned", "adversarial")
-    """Potentials: none, rules, learned, adversarial, llm. 'none' is what the others are compared with. With '+guard'
-    behind it, a second learner takes the same transitions without shaping, and acts where it does better."""
+    """Potentials: none, rules, learned, adversarial, llm. 'none' is what the others are compared with. With '+raised'
+    behind it, a constant lifts the potential above all returns, so that the learner starts optimistically; with
+    '+guard', a second learner takes the same transitions without shaping, and acts where it does better."""
     episodes: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Episodes of each seed, instead of the usual number."""
     seeds: int = 10

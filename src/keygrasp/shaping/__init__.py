@@ -5,13 +5,14 @@ The Gymnasium wrappers are in :mod:`keygrasp.shaping.wrapper` (extra ``grasp``),
 """
 
 from keygrasp.shaping.conditions import Condition, ShapingError
-from keygrasp.shaping.potential import Potential, Stationarity, TablePotential, ZeroPotential
+from keygrasp.shaping.potential import Potential, RaisedPotential, Stationarity, TablePotential, ZeroPotential
 from keygrasp.shaping.rules import RulePotential
 from keygrasp.shaping.term import ShapingStep, ShapingTerm, check_stored, shaped_rewards
 
 __all__ = [
     "Condition",
     "Potential",
+    "RaisedPotential",
     "RulePotential",
     "ShapingError",
     "ShapingStep",

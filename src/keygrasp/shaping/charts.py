@@ -12,8 +12,8 @@ from keygrasp.geometry.poses import Array
 
 #: Colours that colour-blind people can tell apart (Okabe and Ito).
 _COLOURS = ("#555555", "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00")
-_WIDTH, _HEIGHT = 740, 396
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 56, 50
+_WIDTH, _HEIGHT = 756, 396
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 166, 56, 50
 #: Points that are drawn of a curve, at most.
 _POINTS = 240
 

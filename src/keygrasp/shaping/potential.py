@@ -8,9 +8,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from keygrasp.errors import InputError
+from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.geometry.poses import Array
 from keygrasp.shaping.conditions import UnboundedPotentialError
+
+#: Behind a potential's name: raised, see :class:`RaisedPotential`.
+RAISED = "+raised"
 
 
 class Stationarity(StrEnum):
@@ -93,3 +96,37 @@ class TablePotential(Potential):
     def evaluate(self, states: Array, goal: Hashable) -> Array:
         """Entries (N,) of the table."""
         return np.asarray(self.table[states[:, 0].astype(np.intp)])
+
+
+class RaisedPotential(Potential):
+    """A static potential raised by a constant, so that its least value is ``least``.
+
+    A constant changes no optimal policy, but what a learner tries: values that start at 0 in the shaped problem stand
+    for Q = Φ (Wiewiora, JAIR 2003). Where Φ lies below the true values, what it marks down isn't tried again, and a
+    misleading Φ is never found out. Raised above the largest return it starts the learner optimistically (Even-Dar and
+    Mansour, NIPS 2001): every action looks at least as good as it is until it has been tried.
+
+    Args:
+        potential: What is raised.
+        least: Least value then; at least the largest return of an episode.
+
+    Raises:
+        ConfigurationError: If the potential is dynamic: the constant must stay one.
+    """
+
+    stationarity = Stationarity.STATIC
+
+    def __init__(self, potential: Potential, least: float = 1.0) -> None:
+        if potential.stationarity is not Stationarity.STATIC:
+            raise ConfigurationError(f"potential '{potential.name}' is dynamic", "Only static ones can be raised")
+        self.potential, self._added = potential, least - potential.low
+        self.name = f"{potential.name}{RAISED}"
+        self.low, self.high = least, potential.high + self._added
+
+    def evaluate(self, states: Array, goal: Hashable) -> Array:
+        """Raised values (N,) of rows (N, D)."""
+        return np.clip(self.potential.values(states, goal) + self._added, self.low, self.high)
+
+    def explain(self, state: Array, goal: Hashable) -> str:
+        """What the potential itself says, and by how much it is raised."""
+        return f"{self.potential.explain(state, goal)}, raised by {self._added:g}"
