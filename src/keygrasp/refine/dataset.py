@@ -25,6 +25,25 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
+class GraspEnds:
+    """How executed grasps ended, beyond success.
+
+    Attributes:
+        outcome: (N,) int64 index into :data:`keygrasp.experience.labels.OUTCOMES`.
+        force: (N,) float32 largest contact force in newtons while descending, NaN where it was not measured.
+        moved: (N,) float32 metres by which the object was moved along the table, NaN where it was not measured.
+    """
+
+    outcome: Tensor
+    force: Tensor
+    moved: Tensor
+
+    def to(self, device: torch.device) -> GraspEnds:
+        """The same on another device."""
+        return GraspEnds(self.outcome.to(device), self.force.to(device), self.moved.to(device))
+
+
+@dataclass(frozen=True, eq=False)
 class GraspDataset:
     """Executed grasps with the scenes they were executed in.
 
@@ -37,6 +56,7 @@ class GraspDataset:
         objects: Name of the object of each scene, S of them.
         solids: Their true geometry, where it was asked for.
         symbols: (S, D) symbols of their objects as perceived, where they were asked for.
+        ends: How the executions ended, for models that predict it.
     """
 
     scenes: SceneTensors
@@ -47,6 +67,7 @@ class GraspDataset:
     objects: tuple[str, ...]
     solids: SolidScenes | None = None
     symbols: Array | None = None
+    ends: GraspEnds | None = None
 
     def to(self, device: torch.device) -> GraspDataset:
         """The same data on another device."""
@@ -59,6 +80,7 @@ class GraspDataset:
             self.objects,
             None if self.solids is None else self.solids.to(device),
             self.symbols,
+            None if self.ends is None else self.ends.to(device),
         )
 
 
@@ -83,6 +105,7 @@ def load_dataset(
     names: list[str] = []
     grasps: list[np.ndarray] = []
     success: list[np.ndarray] = []
+    ends: list[tuple[np.ndarray, ...]] = []
     solid: list[SolidScenes] = []
     rows: list[Array] = []
     catalog = Catalog()
@@ -102,12 +125,14 @@ def load_dataset(
         names.append(labels.object_name)
         grasps.append(labels.grasps)
         success.append(labels.success)
+        ends.append((labels.outcome, labels.force, labels.moved))
         if symbols:
             rows.append(seen_object(perceived, 0).to_row())
         if solids:
             solid.append(SolidScenes.build([catalog.prepare(labels.object_name, folder.rule)], [labels.pose]))
     if not maps:
         raise InputError(f"no labels in {', '.join(str(f) for f in folders)}", "Run 'keygrasp collect' first")
+    outcome, force, moved = (torch.from_numpy(np.concatenate(part)) for part in zip(*ends, strict=True))
     return GraspDataset(
         scenes=SceneTensors.build(maps, keypoints),
         scene=torch.tensor(scene, dtype=torch.long),
@@ -117,4 +142,5 @@ def load_dataset(
         objects=tuple(names),
         solids=SolidScenes.join(solid) if solids else None,
         symbols=np.stack(rows) if symbols else None,
+        ends=GraspEnds(outcome.long(), force, moved),
     )

@@ -77,21 +77,22 @@ class QNetwork(nn.Module):
 
     def forward(self, features: GraspFeatures) -> Tensor:
         """Logits (B, ACTIONS)."""
-        advantage, value = self._heads(features)
-        return value + advantage - advantage.mean(dim=1, keepdim=True)
+        hidden = self.hidden(features)
+        advantage, value = self.advantage(hidden), self.value(hidden)
+        return cast(Tensor, value + advantage - advantage.mean(dim=1, keepdim=True))
 
     def execute_logit(self, features: GraspFeatures) -> Tensor:
         """Logits (B,) of success when the grasp is executed as it is."""
         return cast(Tensor, self(features)[:, EXECUTE])
 
-    def _heads(self, features: GraspFeatures) -> tuple[Tensor, Tensor]:
+    def hidden(self, features: GraspFeatures) -> Tensor:
+        """What the trunk makes of the features, (B, hidden): for this network's heads and for those of others."""
         used = features.mask[..., None]
         rows = self.keypoints(features.keypoints) * used  # ReLU outputs: 0 is the floor, so unused rows never win
         largest = rows.amax(dim=1)
         mean = rows.sum(dim=1) / used.sum(dim=1).clamp(min=1)
         joined = torch.cat([self.heights(features.heights), largest, mean, features.scalars], dim=1)
-        hidden = functional.dropout(self.trunk(joined), self.dropout, self.training)
-        return self.advantage(hidden), self.value(hidden)
+        return functional.dropout(self.trunk(joined), self.dropout, self.training)
 
 
 @dataclass(frozen=True)

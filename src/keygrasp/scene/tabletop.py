@@ -17,3 +17,5 @@ REACH_LOW = (-0.2, -0.2, 0.006)
 REACH_HIGH = (0.2, 0.2, 0.2)
 #: Names of the two blocks and of the random object between them.
 OBJECTS = ("red", "blue", "other")
+#: Metres of the overhead camera above the table.
+CAMERA_HEIGHT = 0.8

@@ -1,0 +1,301 @@
+"""The recurrent image model: its distributions, what rewards may read, losses, and training that resumes."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch.distributions import Bernoulli, Categorical, Normal, kl_divergence
+
+from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.scene.symbols import SymbolKind
+from keygrasp.worldmodel.episodes import Episode
+from keygrasp.worldmodel.layout import Layout
+from keygrasp.worldmodel.model import IMAGE_SIZE
+from keygrasp.worldmodel.recurrent import RecurrentConfig, RecurrentModel, RecurrentNetwork, reward_leak
+from keygrasp.worldmodel.recurrent_losses import Sequences, balanced_divergence, draw_sequences, sequence_losses
+from keygrasp.worldmodel.recurrent_symbols import SymbolDistribution, SymbolKinds
+from keygrasp.worldmodel.recurrent_training import (
+    ImageTrainConfig,
+    ImageTrainer,
+    checkpoint_path,
+    load_images_model,
+    train_images,
+)
+from keygrasp.worldmodel.task_files import CodeTask, TaskSpec, task_from
+
+LAYOUT = Layout()
+SMALL = RecurrentConfig(memory=24, residual=6, hidden=32, channels=4, heads=2)
+X, Y, WIDTH = (LAYOUT.columns[name] for name in ("gripper_x", "gripper_y", "gripper_width"))
+
+
+def episode(seed, steps, images=True, layout=LAYOUT):
+    """A gripper that goes where its actions say, over three blocks that stay; the picture shows the gripper."""
+    rng = torch.Generator().manual_seed(seed)
+    actions = torch.rand(steps, 5, generator=rng) * 2 - 1
+    start = torch.rand(2, generator=rng) * 0.2 - 0.1
+    rows = torch.zeros(steps + 1, layout.size)
+    rows[:, [X, Y]] = torch.cat([start[None], start + (0.03 * actions[:, :2]).cumsum(dim=0)]).clamp(-0.2, 0.2)
+    rows[:, WIDTH] = 0.06
+    rows[:, layout.columns["red.object_length"]] = 0.05
+    if not images:
+        return Episode(rows, actions, truncated=True)
+    pixel = torch.linspace(-0.2, 0.2, IMAGE_SIZE)
+    off = (pixel[None, None] - rows[:, X, None, None]).square() + (
+        pixel[None, :, None] - rows[:, Y, None, None]
+    ).square()
+    near = off < 0.03**2
+    rgb = torch.where(near[..., None], 200, 60).expand(*near.shape, 3).to(torch.uint8)
+    return Episode(rows, actions, truncated=True, rgb=rgb.clone(), depth=torch.where(near, 0.7, 0.8))
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    network = RecurrentNetwork(SMALL, LAYOUT).eval()
+    for head in network.prior_symbols:  # as if trained: before, they agree that nothing changes
+        torch.nn.init.normal_(head[-1].weight, std=0.1)
+    return network
+
+
+@pytest.fixture
+def belief(network):
+    model, data = RecurrentModel(network), episode(3, 8)
+    return model.start(data.symbols[:8], data.images()[:8])
+
+
+def distribution(kinds, seed):
+    generator = torch.Generator().manual_seed(seed)
+    outputs = torch.randn(4, kinds.outputs, generator=generator)
+    return SymbolDistribution.of(kinds, outputs, torch.zeros(4, kinds.size))
+
+
+def reference(d):
+    """The same distributions by torch."""
+    kinds = d.kinds
+    yield Normal(d.location[:, kinds.gaussian], d.spread), kinds.gaussian
+    yield Bernoulli(logits=d.location[:, kinds.boolean]), kinds.boolean
+    for rows in kinds.categories:
+        for row in rows:
+            yield Categorical(logits=d.location[:, row]), row
+
+
+def test_each_feature_of_the_layout_has_one_distribution():
+    kinds = SymbolKinds(LAYOUT)
+    assert kinds.size == LAYOUT.feature_size
+    covered = [*kinds.gaussian.tolist(), *kinds.boolean.tolist()]
+    covered += [at for rows in kinds.categories for at in rows.flatten().tolist()]
+    assert sorted(covered) == list(range(kinds.size))
+    assert sum(len(rows) for rows in kinds.categories) == sum(s.kind is SymbolKind.CATEGORY for s in LAYOUT.symbols)
+
+
+def test_likelihood_and_divergence_are_those_of_torch():
+    kinds = SymbolKinds(LAYOUT)
+    d, other = distribution(kinds, 0), distribution(kinds, 1)
+    features = LAYOUT.features(episode(0, 3).symbols)
+    likelihood = divergence = 0
+    for (mine, where), (its, _) in zip(reference(d), reference(other), strict=True):
+        part = features[:, where]
+        value = part.argmax(dim=1) if isinstance(mine, Categorical) else part
+        share = mine.log_prob(value)
+        if isinstance(mine, Normal):
+            share = share + 0.5 * torch.log(torch.tensor(2 * torch.pi))
+        likelihood = likelihood + share.reshape(4, -1).sum(dim=1)
+        divergence = divergence + kl_divergence(mine, its).reshape(4, -1).sum(dim=1)
+    assert torch.allclose(d.nll(features), -likelihood, rtol=1e-4)
+    assert torch.allclose(d.divergence(other), divergence, rtol=1e-4)
+    assert torch.allclose(d.divergence(d), torch.zeros(4), atol=1e-5)
+
+
+def test_the_weighted_likelihood_has_the_gradient_of_squared_errors():
+    kinds = SymbolKinds(LAYOUT)
+    features = LAYOUT.features(episode(0, 3).symbols)
+    outputs = torch.randn(4, kinds.outputs, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    d = SymbolDistribution.of(kinds, outputs, torch.zeros(4, kinds.size))
+    (gradient,) = torch.autograd.grad(d.nll(features, weighted=True).sum(), d.location)
+    expected = (d.location - features)[:, kinds.gaussian] / 0.1**2
+    assert torch.allclose(gradient[:, kinds.gaussian], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rewards_never_read_the_residual_part(network, belief):
+    """Permuting v changes predicted rewards by exactly 0, for task files and for Python functions."""
+    model, actions = RecurrentModel(network), torch.rand(8, 5) * 2 - 1
+    spec = TaskSpec("mixed", ({"term": "closeness", "object": "red"}, {"term": "force"}, {"term": "effort"}))
+    tasks = (task_from(spec, LAYOUT), CodeTask("far", lambda step: step.value("gripper_x"), LAYOUT))
+    for task in tasks:
+        assert reward_leak(model, task, belief, actions, torch.Generator().manual_seed(1)) == 0.0
+
+
+def test_the_residual_part_matters_elsewhere(network, belief):
+    """The leak test can't pass because v does nothing: pictures and memory change with it."""
+    model = RecurrentModel(network)
+    other = belief.state.clone()
+    other[:, SMALL.memory :] = other[:, SMALL.memory :].roll(1, dims=0) + 1.0
+    moved = dataclasses.replace(belief, state=other)
+    assert (model.picture(moved) - model.picture(belief)).abs().max() > 1e-4
+    actions = torch.zeros(8, 5)
+    assert (model.step(moved, actions).state - model.step(belief, actions).state).abs().max() > 1e-4
+
+
+def test_beliefs_hold_what_was_seen_and_what_is_imagined(network, belief):
+    model, data = RecurrentModel(network), episode(3, 8)
+    assert torch.equal(belief.symbols, data.symbols[:8])
+    assert not belief.deviation.any()
+    imagined = model.step(belief, data.actions)
+    assert imagined.symbols.shape == (8, LAYOUT.size)
+    assert (imagined.deviation > 0).any()
+    LAYOUT.check(imagined.symbols)
+    seen = model.observe(belief, data.actions, data.symbols[1:], data.images()[1:])
+    assert torch.equal(seen.symbols, data.symbols[1:])
+    blind = model.observe(belief, data.actions, data.symbols[1:])
+    assert not torch.equal(blind.state, seen.state)
+    assert model.picture(seen).shape == (8, 4, IMAGE_SIZE, IMAGE_SIZE)
+
+
+def test_a_model_that_reads_symbols_off_images_takes_no_notice_of_given_ones(network):
+    model, data = RecurrentModel(network, "images"), episode(3, 8)
+    images = data.images()
+    one, other = model.start(data.symbols, images), model.start(torch.zeros_like(data.symbols), images)
+    assert torch.equal(one.symbols, other.symbols)
+    with pytest.raises(InputError, match="Give images"):
+        model.start(data.symbols)
+
+
+def test_bad_actions_and_images_are_named(network, belief):
+    model = RecurrentModel(network)
+    with pytest.raises(InputError, match="not finite"):
+        model.step(belief, torch.full((8, 5), torch.nan))
+    with pytest.raises(InputError, match=r"\(8, 4\)"):
+        model.step(belief, torch.zeros(8, 4))
+    with pytest.raises(InputError, match="images have shape"):
+        model.start(belief.symbols, torch.zeros(8, 3, 64, 64))
+
+
+def test_scaled_images_can_be_scaled_back_and_what_is_not_seen_counts_as_table(network):
+    images = episode(0, 2).images()
+    assert torch.allclose(network.unscaled(network.scaled(images)), images, atol=1e-6)
+    images[:, 3] = 0.0
+    assert not network.scaled(images)[:, 3].any()
+
+
+def test_pieces_are_aligned_and_short_episodes_are_filled(network):
+    """Action t leads from row t to row t + 1; what lies after an episode's end is marked, whatever the lengths."""
+    long, short = episode(0, 30), episode(1, 4)
+    pieces = draw_sequences(network, [long, short], 12, 8, torch.Generator().manual_seed(0))
+    ends = pieces.valid.sum(dim=1)
+    assert set(ends.tolist()) == {5, 9}
+    rows = LAYOUT.from_features(pieces.features)
+    inside = pieces.valid[:, 1:]
+    moved = (rows[:, 1:, X] - rows[:, :-1, X])[inside]
+    free = (rows[:, 1:, X].abs() < 0.199)[inside]
+    assert torch.allclose(moved[free], 0.03 * pieces.actions[..., 0][inside][free], atol=1e-5)
+    assert not pieces.actions[~inside].any()
+
+
+def test_rows_after_the_end_change_no_loss(network):
+    pieces = draw_sequences(network, [episode(1, 4)], 3, 8, torch.Generator().manual_seed(0))
+    changed = dataclasses.replace(
+        pieces,
+        images=torch.where(pieces.valid[..., None, None, None], pieces.images, 9.0),
+        features=torch.where(pieces.valid[..., None], pieces.features, 0.3),
+    )
+    losses = [sequence_losses(network, p, 5, torch.Generator().manual_seed(2), 0.1) for p in (pieces, changed)]
+    for name in ("image", "symbols"):
+        assert torch.allclose(losses[0][name], losses[1][name], rtol=1e-5)
+    assert all(torch.isfinite(value) for value in losses[1].values())
+
+
+def test_episodes_without_images_are_refused(network):
+    with pytest.raises(InputError, match="--images"):
+        draw_sequences(network, [episode(0, 6, images=False)], 1, 5, torch.Generator())
+
+
+def test_the_divergence_is_balanced_and_some_nats_are_free(network):
+    memory = torch.randn(5, SMALL.memory)
+    images = torch.randn(5, 4, IMAGE_SIZE, IMAGE_SIZE)
+    prior = network.prior(memory, torch.zeros(5, LAYOUT.feature_size))[0]
+    posterior = network.see(memory, network.encode(images))
+    network.zero_grad()
+    balanced_divergence(posterior, prior).sum().backward()
+    # The weight of the posterior's side is a tenth of the prior's: so is the gradient, where both enter alike.
+    mine = network.posterior[-1].weight.grad.norm()
+    its = network.prior_symbols[0][-1].weight.grad.norm()
+    assert 0 < mine < its
+    assert torch.allclose(balanced_divergence(prior, prior), torch.tensor(1.1))
+
+
+def test_a_few_steps_teach_the_model_what_actions_do():
+    """The gripper's imagined motion follows its actions, whose effect no image shows before it has happened."""
+    layout = Layout(("red",))
+    sizes = dataclasses.replace(SMALL, memory=48, hidden=48, heads=1)
+    config = ImageTrainConfig(
+        steps=120, batch=6, length=5, horizon=5, learning_rate=5e-3, device="cpu", network=sizes, image_scale=0.003
+    )
+    trainer = ImageTrainer(config, [episode(seed, 12, layout=layout) for seed in range(30)], layout)
+    losses = [trainer.train_step() for _ in range(config.steps)]
+    for name in losses[0]:
+        late, early = (sum(part[name] for part in losses[at]) for at in (slice(-10, None), slice(10)))
+        assert late < early, name
+    model, data = RecurrentModel(trainer.network), episode(99, 40, layout=layout)
+    belief = model.start(data.symbols[:-1], data.images()[:-1])
+    imagined = (model.step(belief, data.actions).symbols - belief.symbols)[:, [X, Y]]
+    true = (data.symbols[1:] - data.symbols[:-1])[:, [X, Y]]
+    correlation = torch.corrcoef(torch.stack([imagined.flatten(), true.flatten()]))[0, 1]
+    assert correlation > 0.4
+
+
+EPISODES = [episode(number, 7 + number) for number in range(3)]
+SHORT = ImageTrainConfig(steps=4, batch=2, length=5, horizon=5, save_every=2, device="cpu", network=SMALL)
+
+
+def test_training_goes_on_where_it_was_stopped(tmp_path):
+    def stop(step, losses):
+        if step == 3:
+            raise KeyboardInterrupt
+
+    once, twice = tmp_path / "once.safetensors", tmp_path / "twice.safetensors"
+    whole = train_images(EPISODES, once, SHORT)
+    with pytest.raises(KeyboardInterrupt):
+        train_images(EPISODES, twice, SHORT, stop)
+    steps = []
+    report = train_images(EPISODES, twice, SHORT, lambda step, losses: steps.append(step))
+    assert steps == [3, 4]
+    assert report["parameters"] == whole["parameters"]
+    first, second = (load_images_model(path).network.state_dict() for path in (once, twice))
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+def test_a_checkpoint_of_other_settings_or_data_or_a_torn_one_is_refused(tmp_path):
+    out = tmp_path / "model.safetensors"
+    train_images(EPISODES, out, SHORT)
+    with pytest.raises(InputError, match="another configuration"):
+        train_images(EPISODES, out, dataclasses.replace(SHORT, seed=1))
+    with pytest.raises(InputError, match="another configuration"):
+        train_images(EPISODES[:2], out, SHORT)
+    checkpoint = checkpoint_path(out)
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
+    with pytest.raises(InputError, match="can't resume"):
+        train_images(EPISODES, out, SHORT)
+
+
+def test_weights_of_other_symbols_or_damaged_ones_are_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    train_images(EPISODES, path, SHORT)
+    assert load_images_model(path).layout == LAYOUT
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="can't read the image model"):
+        load_images_model(path)
+    with pytest.raises(InputError, match="keygrasp worldmodel train --model images"):
+        load_images_model(tmp_path / "nowhere.safetensors")
+    with pytest.raises(InputError, match="no episodes"):
+        train_images([], path, SHORT)
+
+
+@pytest.mark.parametrize("change", [{"horizon": 4}, {"horizon": 16}, {"length": 6, "horizon": 7}, {"device": "tpu"}])
+def test_impossible_settings_are_named(change):
+    with pytest.raises(ConfigurationError, match="image model"):
+        ImageTrainConfig(**change)
+
+
+def test_sequences_say_what_they_hold():
+    assert [field.name for field in dataclasses.fields(Sequences)] == ["features", "images", "actions", "valid"]
