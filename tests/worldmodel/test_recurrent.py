@@ -1,14 +1,16 @@
 """The recurrent image model: its distributions, what rewards may read, losses, and training that resumes."""
 
 import dataclasses
+import json
 
 import pytest
 import torch
 from torch.distributions import Bernoulli, Categorical, Normal, kl_divergence
 
+from keygrasp.cli.worldmodel import run
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.scene.symbols import SymbolKind
-from keygrasp.worldmodel.episodes import Episode
+from keygrasp.worldmodel.episodes import Episode, write_episode
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.model import IMAGE_SIZE
 from keygrasp.worldmodel.recurrent import RecurrentConfig, RecurrentModel, RecurrentNetwork, reward_leak
@@ -299,3 +301,21 @@ def test_impossible_settings_are_named(change):
 
 def test_sequences_say_what_they_hold():
     assert [field.name for field in dataclasses.fields(Sequences)] == ["features", "images", "actions", "valid"]
+
+
+def test_the_command_trains_scores_and_refuses_settings_of_another_model(tmp_path, capfd):
+    for number in range(3):
+        write_episode(tmp_path / f"data/episode-{number:06d}.safetensors", episode(number, 17), LAYOUT)
+    settings = tmp_path / "tiny.yaml"
+    network = "{memory: 8, residual: 2, hidden: 8, channels: 2, heads: 2}"
+    settings.write_text(f"{{steps: 2, batch: 1, length: 5, horizon: 5, network: {network}}}")
+    out, figures = tmp_path / "model.safetensors", tmp_path / "figures.json"
+    command = ["train", "--data", f"{tmp_path / 'data'}", "--settings", f"{settings}", "--out", f"{out}"]
+    assert run([*command, "--model", "images", "--held-out", "1", "--json", f"{figures}"]) == 0
+    assert "gripper_x" in capfd.readouterr().out
+    report = json.loads(figures.read_text())
+    assert [score["steps"] for score in report["scores"]] == [1, 5, 15]
+    assert {"seconds", "provenance", "final"} <= set(report)
+    assert load_images_model(out).network.config.memory == 8
+    with pytest.raises(ConfigurationError, match="--model images"):
+        run(command)

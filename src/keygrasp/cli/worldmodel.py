@@ -6,17 +6,19 @@ import dataclasses
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from keygrasp.cli import console, steps
+from keygrasp.cli.worldmodel_study import Study, run_study
 from keygrasp.errors import EXIT_INTERRUPTED, ConfigurationError, InputError
 from keygrasp.files import ensure_writable, write_json, write_text
 from keygrasp.provenance import provenance
 
 if TYPE_CHECKING:
     from keygrasp.worldmodel.ensemble import Ensemble
+    from keygrasp.worldmodel.episodes import Episode
     from keygrasp.worldmodel.task_files import FileTask
 
 Json = dict[str, Any]
@@ -37,6 +39,8 @@ class Collect:
     """Episodes in the folder afterwards."""
     behaviours: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")] = (
         "random",
+        "random",
+        "random",
         "scripted",
     )
     """What acts, in turn: random, scripted, novelty."""
@@ -54,16 +58,21 @@ class Collect:
 
 @dataclass(frozen=True)
 class Train:
-    """Train the ensemble on episodes, and score it on some that are held out."""
+    """Train a model on episodes, and score it on some that are held out."""
 
     data: Tasks
     """Folders of episodes."""
     out: Path = _MODEL
     """File of the weights."""
-    updates: int = 2000
-    """Gradient steps."""
-    horizon: int = 6
-    """Steps of open-loop prediction in the loss."""
+    model: Literal["symbols", "images"] = "symbols"
+    """The ensemble over symbols: minutes on a CPU. Or the recurrent model over images, for a GPU: stopped, the same
+    command goes on."""
+    settings: console.OptionalPath = None
+    """YAML file of the image model's settings."""
+    updates: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Gradient steps: 2,000, or the image model's settings."""
+    horizon: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Steps of open-loop prediction in the loss: 6, or the image model's settings."""
     held_out: int = 40
     """Last episodes of each folder that are scored instead of learned."""
     device: str = "cpu"
@@ -117,16 +126,19 @@ Command = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[PlanTask, tyro.conf.subcommand("plan")]
+    | Annotated[Study, tyro.conf.subcommand("study")]
 )
 
 
 def run(argv: list[str]) -> int:
     """Run the command; returns the exit status."""
-    options: Collect | Train | Evaluate | PlanTask = console.parse(Command, argv, command="worldmodel")  # type: ignore[arg-type]
-    if options.seed < 0:
-        raise ConfigurationError(f"--seed is {options.seed}", "Give 0 or more")
+    options: Collect | Train | Evaluate | PlanTask | Study = console.parse(Command, argv, command="worldmodel")  # type: ignore[arg-type]
     if options.json is not None:
         ensure_writable(options.json)
+    if isinstance(options, Study):
+        return run_study(options)
+    if options.seed < 0:
+        raise ConfigurationError(f"--seed is {options.seed}", "Give 0 or more")
     console.load_physics()
     if isinstance(options, Collect):
         return _collect(options)
@@ -171,7 +183,8 @@ def _train(options: Train) -> int:
     from keygrasp.worldmodel.training import TrainConfig, train
 
     ensure_writable(options.out)
-    config = TrainConfig(updates=options.updates, horizon=options.horizon, seed=options.seed)
+    if options.settings is not None and options.model != "images":
+        raise ConfigurationError("--settings are those of the image model", "Add --model images")
     if options.device not in ("cpu", "cuda") or (options.device == "cuda" and not torch.cuda.is_available()):
         raise InputError(f"--device {options.device} is not there", "Use cpu")
     if options.held_out < 0:
@@ -184,6 +197,10 @@ def _train(options: Train) -> int:
             raise InputError(f"{folder} has {len(found)} episodes", f"Collect more than --held-out {options.held_out}")
         learned += found[:cut]
         held += found[cut:]
+    if options.model == "images":
+        return _train_images(options, learned, held)
+    given = {"updates": options.updates, "horizon": options.horizon}
+    config = TrainConfig(seed=options.seed, **{name: value for name, value in given.items() if value is not None})
     begun = time.monotonic()
     with steps.StepBar("updates") as bar:
         model = train(learned, config, device=options.device, progress=bar.update).to("cpu")
@@ -196,6 +213,38 @@ def _train(options: Train) -> int:
     if options.json is not None:
         figures = {"decisions": decisions, "seconds": seconds, "scores": scores, "config": _plain(config)}
         write_json(options.json, {**figures, "provenance": provenance(options.seed)})
+    return 0
+
+
+def _train_images(options: Train, learned: list[Episode], held: list[Episode]) -> int:
+    from keygrasp.worldmodel.evaluation import symbol_scores
+    from keygrasp.worldmodel.recurrent_training import (
+        ImageTrainConfig,
+        checkpoint_path,
+        load_images_model,
+        train_images,
+    )
+
+    config = steps.load_settings(
+        ImageTrainConfig, options.settings, Path("configs/worldmodel-images.yaml"),
+        steps=options.updates, horizon=options.horizon, device=options.device, seed=options.seed,
+    )  # fmt: skip
+    try:
+        with steps.StepBar("updates") as bar:
+            report = train_images(
+                learned, options.out, config, lambda step, losses: bar.update(step, config.steps, losses)
+            )
+    except KeyboardInterrupt:
+        kept = checkpoint_path(options.out)
+        console.progress_output().print(f"keygrasp: stopped; {kept} is kept, the same command goes on", soft_wrap=True)
+        return EXIT_INTERRUPTED
+    scores = [dataclasses.asdict(s) for s in symbol_scores(load_images_model(options.out), held)] if held else []
+    console.output().print(
+        f"learned from {sum(map(len, learned)):,} decisions in {report['seconds']:.0f} s; written {options.out}"
+    )
+    _print_scores(scores)
+    if options.json is not None:
+        write_json(options.json, {**report, "scores": scores})
     return 0
 
 
