@@ -17,14 +17,23 @@ from keygrasp.geometry.solids import block
 from keygrasp.objects import Catalog, PreparedObject
 from keygrasp.objects.prepared import assemble
 from keygrasp.scene.symbols import SymbolicState
-from keygrasp.scene.tabletop import ACTIONS, DECISION_SECONDS, GRIP_FORCE, MOTION_SCALE, OBJECTS, REACH_HIGH, REACH_LOW
+from keygrasp.scene.tabletop import (
+    ACTIONS,
+    CAMERA_HEIGHT,
+    DECISION_SECONDS,
+    GRIP_FORCE,
+    MOTION_SCALE,
+    OBJECTS,
+    REACH_HIGH,
+    REACH_LOW,
+)
 from keygrasp.sim.free_gripper import FreeGripper
 from keygrasp.sim.rendering import metric_depth, pinhole, render
 from keygrasp.sim.symbols import SymbolObserver
 from keygrasp.sim.world import ObjectHandle, World
 
-#: Half of KG-1's steps a second: a held block creeps and its pads sink in by half a millimetre, which is enough here.
-_FREQUENCY = 120
+#: A third of KG-1's steps a second: pads sink into a held block by a millimetre, which is enough here.
+_FREQUENCY = 80
 _SOLVER_ITERATIONS = 150
 _STEPS = round(DECISION_SECONDS * _FREQUENCY)
 #: Metres a second of each finger.
@@ -41,10 +50,9 @@ _LOST = 0.32
 #: Random objects of the embedded set that a gripper of KG-1 can hold, under rule A.
 _RANDOM = ("004", "008", "010", "012", "013", "017", "018", "019", "022", "023")
 _COLOUR = {"red": (0.80, 0.16, 0.12, 1.0), "blue": (0.12, 0.32, 0.75, 1.0), "other": (0.55, 0.55, 0.52, 1.0)}
-#: Metres above the table of the overhead camera, its pixels, and its field of view, which spans the reach.
-_CAMERA_HEIGHT = 0.8
+#: Pixels of the overhead camera, and its field of view, which spans the reach.
 _PIXELS = 64
-_VIEW = 2 * math.atan(0.26 / _CAMERA_HEIGHT)
+_VIEW = 2 * math.atan(0.26 / CAMERA_HEIGHT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +183,7 @@ class Tabletop:
 
     def _picture(self) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         camera = pinhole(_PIXELS, _PIXELS, _VIEW)
-        colour, buffer = render(self.world.bullet, self.world.client, camera, overhead_pose(_CAMERA_HEIGHT))
+        colour, buffer = render(self.world.bullet, self.world.client, camera, overhead_pose(CAMERA_HEIGHT))
         return np.ascontiguousarray(colour[..., :3]), np.nan_to_num(metric_depth(buffer), nan=0.0)
 
     def _object(self, name: str, random: np.random.Generator) -> PreparedObject:

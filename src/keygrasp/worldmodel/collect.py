@@ -43,7 +43,7 @@ class CollectConfig:
     """
 
     episodes: int = 500
-    behaviours: tuple[str, ...] = ("random", "scripted")
+    behaviours: tuple[str, ...] = ("random", "random", "random", "scripted")
     task: str = "reach_red"
     noise: float = 0.4
     images: bool = False
@@ -60,38 +60,72 @@ class CollectConfig:
 
 
 class Babbling:
-    """Random behaviour that knows no task: smooth random motions, and random poses at random objects.
+    """Random behaviour that knows no task, made of motions that last a few decisions, with a grasp reflex.
 
-    A new one of these begins every few decisions: motions with correlated noise and a random grip; or a walk to a
-    point within some centimetres of a random object, with a random yaw and grip. A gripper that only trembles in the
-    air would hardly ever touch anything.
+    A motion is one of: drifting with correlated noise; going to a random pose at a random object, or to a random
+    point; and, where the last one went to an object, more often than not squeezing what is between the fingers and
+    carrying it to a random point. Grips, yaws, heights and places are random. A gripper that only trembles in the air
+    would hardly ever touch anything, and one without the reflex hardly ever lift it.
     """
 
     def reset(self, view: TabletopView, seed: int) -> None:
         """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
         self._random = np.random.default_rng(seed)
         self._left = 0
-        self._drift = np.zeros(4)
+        self._motion, self._drift, self._grip = "drift", np.zeros(4), 0.0
 
     def act(self, view: TabletopView, row: Tensor) -> Array:
         """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
         random = self._random
         if self._left == 0:
-            self._left = int(random.integers(2, 9))
-            self._object = str(random.choice(OBJECTS)) if random.random() < 0.7 else ""
-            self._grip = float(random.uniform(-1, 1))
-            self._offset = random.normal(0, 0.025, 2)
-            self._z = float(random.choice([random.uniform(REACH_LOW[2], 0.04), random.uniform(0.05, REACH_HIGH[2])]))
-            self._turn = float(random.choice([random.normal(0, 0.3), random.uniform(-math.pi / 2, math.pi / 2)]))
+            self._begin(view)
         self._left -= 1
         self._drift = 0.7 * self._drift + 0.7 * random.normal(0, 0.6, 4)
-        if not self._object:
-            return np.asarray(np.clip(np.append(self._drift, self._grip), -1, 1))
-        state = view.states[self._object]
-        x, y = state.object_x + self._offset[0], state.object_y + self._offset[1]
-        action = towards(state, x, y, self._z, across(state) + self._turn, self._grip)
-        action[:4] += 0.3 * self._drift
+        if self._motion == "drift":
+            action = np.append(self._drift, self._grip)
+        elif self._motion == "squeeze":
+            action = np.append(0.1 * self._drift, self._grip)
+        elif self._motion == "carry":
+            state = view.states[self._object]
+            action = towards(state, *self._point, state.gripper_yaw + self._turn, self._grip)
+            if float(np.abs(action[:3]).max()) < 0.3:
+                self._left = 0  # there
+            action[:4] *= self._pace
+        else:
+            state = view.states[self._object]
+            x, y = state.object_x + self._offset[0], state.object_y + self._offset[1]
+            # Down on what is below only when it is near; across the table a little higher.
+            far = math.hypot(x - state.gripper_x, y - state.gripper_y) > 0.03
+            z = max(self._point[2], 0.055) if far and self._over else self._point[2]
+            action = towards(state, x, y, z, across(state) + self._turn, self._grip)
+            if float(np.abs(action[:4]).max()) < 0.3:
+                self._left = 0  # there
+            action[:4] += 0.15 * self._drift
         return np.asarray(np.clip(action, -1, 1))
+
+    def _begin(self, view: TabletopView) -> None:
+        """Choose the next motion."""
+        random = self._random
+        if self._motion == "approach" and random.random() < 0.75:
+            self._motion, self._left, self._grip = "squeeze", int(random.integers(3, 5)), float(random.uniform(0, 1))
+            return
+        if self._motion == "squeeze" and random.random() < 0.85:
+            self._motion, self._left = "carry", int(random.integers(2, 11))
+            self._turn = float(random.normal(0, 0.5))
+        else:
+            self._motion = str(random.choice(["drift", "approach", "approach", "approach"]))
+            self._left = int(random.integers(3, 9)) if self._motion == "drift" else int(random.integers(6, 16))
+            self._grip = float(random.uniform(-1, -0.5) if random.random() < 0.85 else random.uniform(-0.5, 1))
+            self._object = str(random.choice(OBJECTS))
+            self._turn = float(random.normal(0, 0.25) if random.random() < 0.7 else random.uniform(-1.5, 1.5))
+        self._offset = random.normal(0, 0.015, 2)
+        self._over = bool(random.random() < 0.75)
+        self._pace = float(random.uniform(0.3, 1.0))
+        low = random.uniform(REACH_LOW[2], 0.02) if random.random() < 0.75 else random.uniform(0.02, REACH_HIGH[2])
+        if self._motion == "carry":
+            low = random.uniform(REACH_LOW[2], REACH_HIGH[2])
+        x, y = random.uniform(REACH_LOW[:2], REACH_HIGH[:2])
+        self._point = (float(x), float(y), float(low))
 
 
 class Curious:

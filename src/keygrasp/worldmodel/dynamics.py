@@ -31,7 +31,7 @@ GRIPPER_TARGETS = 6
 #: What is predicted of an object: change along, across, up and turning; change of its three sizes.
 OBJECT_TARGETS = 7
 #: What one stands for in those: metres, radians, newtons.
-GRIPPER_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 5.0)
+GRIPPER_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 10.0)
 OBJECT_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 0.01, 0.01)
 #: Numbers that a network sees of one object and the gripper.
 INPUTS = 26

@@ -32,8 +32,10 @@ FORMAT = "keygrasp-ensemble-1"
 _MAX_BYTES = 256 * 2**20
 _REMEDY = "Train it anew: keygrasp worldmodel train"
 #: Bounds of log-variances of changes over their scales: a millimetre's hundredth, and some centimetres.
-_LOG_VARIANCE = (-9.0, 4.0)
+_LOG_VARIANCE = (-7.0, 4.0)
 _OWN = dynamics.OBJECT_TARGETS
+#: How sure a network is at first that an object is not held.
+_FREE = 2.0
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Ensemble(nn.Module):
         own = self.object_head(x, members).reshape(by_object)
         grip = self.gripper_head(x.reshape(by_object).amax(dim=2), members)
         rest, grip_variance = grip.chunk(2, dim=-1)
-        hold = torch.sigmoid(own[..., :1])
+        hold = torch.sigmoid(own[..., :1] - _FREE)
         changes = hold * dynamics.fixed_to_gripper(frame, rest) + own[..., 1 : 1 + _OWN]
         variance = own[..., 1 + _OWN : 1 + 2 * _OWN]
         return Prediction(Changes(rest, changes, own[..., -2:]), grip_variance, variance)

@@ -30,7 +30,8 @@ class TrainConfig:
         horizon: Steps of open-loop prediction whose likelihood is the loss (K).
         learning_rate: Largest; it falls to nothing along a cosine.
         weight_decay: Of AdamW.
-        beta: Exponent by which the predicted variance weighs the likelihood (β-NLL, Seitzer et al., ICLR 2022).
+        beta: Exponent by which the predicted variance weighs the likelihood (β-NLL, Seitzer et al., ICLR 2022): with 1
+            means learn as from squared errors, and what hardly ever moves doesn't drown what matters.
         contact_weight: Weight of the contacts' cross-entropy.
         seed: Seed of weights and batches.
     """
@@ -40,7 +41,7 @@ class TrainConfig:
     horizon: int = 6
     learning_rate: float = 2e-3
     weight_decay: float = 1e-5
-    beta: float = 0.5
+    beta: float = 1.0
     contact_weight: float = 1.0
     seed: int = 0
 
