@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import tyro
 
 from keygrasp.cli import console, steps
@@ -58,11 +59,24 @@ def run(argv: list[str]) -> int:
     for name, value in report["final"].items():
         out.print(f"{name:<24} {value:.4f}")
     spent = {name: seconds for name, seconds in report["seconds"].items() if seconds > 0}
+    if "schedule" in report:
+        out.print(_where_batches_went(report["schedule"]), soft_wrap=True)
     total = sum(spent.values())
     if total:
         out.print("time: " + ", ".join(f"{name} {100 * value / total:.0f}%" for name, value in spent.items()))
     out.print(f"weights: {config.out / 'weights.safetensors'}", soft_wrap=True)
     return 0
+
+
+def _where_batches_went(schedule: dict[str, Any]) -> str:
+    """The schedule's histogram in words."""
+    scenes, labels, edges = (np.array(schedule[name]) for name in ("scenes", "labels", "share_right"))
+    parts = [
+        f"{low:.0%}-{high:.0%} right: {count} scenes, {share:.0%} of the labels"
+        for low, high, count, share in zip(edges[:-1], edges[1:], scenes, labels / max(labels.sum(), 1), strict=True)
+        if count
+    ]
+    return "where batches went: " + "; ".join(parts) + f"; {schedule['never_drawn']} scenes never"
 
 
 def _stopped(config: TrainConfig) -> int:

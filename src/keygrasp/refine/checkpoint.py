@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def save_checkpoint(path: Path, trainer: Trainer, history: list[dict[str, float]], fingerprint: dict[str, Any]) -> None:
-    """Write networks, optimiser state, sequences that are kept, step, clock and history."""
+    """Write networks, optimiser state, sequences that are kept, schedule, step, clock and history."""
     tensors: dict[str, Tensor] = {}
     for prefix, network in (("online", trainer.online), ("target", trainer.target)):
         for name, value in network.state_dict().items():
@@ -30,6 +30,9 @@ def save_checkpoint(path: Path, trainer: Trainer, history: list[dict[str, float]
     if trainer.sequences is not None:
         for name, value in trainer.sequences.state().items():
             tensors[f"sequences.{name}"] = value.cpu().contiguous()
+    if trainer.schedule is not None:
+        for name, value in trainer.schedule.state().items():
+            tensors[f"schedule.{name}"] = value
     metadata = {
         "step": str(trainer.step),
         "seconds": json.dumps(trainer.seconds),
@@ -63,6 +66,8 @@ def load_checkpoint(path: Path, trainer: Trainer, fingerprint: dict[str, Any]) -
         trainer.optimiser.load_state_dict({"state": adam, "param_groups": state["param_groups"]})
         if trainer.sequences is not None:
             trainer.sequences.restore(_under(tensors, "sequences"))
+        if trainer.schedule is not None:
+            trainer.schedule.restore(_under(tensors, "schedule"))
         trainer.step = int(metadata["step"])
         trainer.seconds = {str(k): float(v) for k, v in json.loads(metadata["seconds"]).items()}
         history: list[dict[str, float]] = json.loads(metadata["history"])

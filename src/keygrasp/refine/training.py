@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from keygrasp.curriculum import SCHEDULERS
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.experience.contact_model import ContactModel, load_contact_model, scheduled_rate
 from keygrasp.files import write_json
@@ -27,6 +28,7 @@ from keygrasp.provenance import provenance
 from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.checkpoint import load_checkpoint, save_checkpoint
 from keygrasp.refine.dataset import GraspDataset, load_dataset
+from keygrasp.refine.label_schedule import LabelSchedule
 from keygrasp.refine.label_shaping import LabelShaping
 from keygrasp.refine.network import NetworkConfig, QNetwork, load_network, save_network
 from keygrasp.refine.sequences import SequenceReplay, explore
@@ -69,6 +71,8 @@ class TrainConfig:
         evaluate_every: Steps between looks at the validation labels (and checkpoints).
         shaping: Potential whose shaping term is logged along the moves; in targets from labels it cancels.
         shaping_scale: Factor of that term.
+        scheduler: Who decides which labels a batch takes: ``even`` draws any, else a name of
+            ``keygrasp.curriculum.make_scheduler``, which follows how often the network tells a scene's outcomes right.
         device: ``cpu``, ``cuda`` or ``auto``.
         seed: Seed of weights, batches and noise.
         network: Sizes of the network.
@@ -103,6 +107,7 @@ class TrainConfig:
     evaluate_every: int = 250
     shaping: Literal["none", "rules", "llm", "learned"] = "none"
     shaping_scale: float = 1.0
+    scheduler: str = "even"
     device: str = "auto"
     seed: int = 0
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -121,6 +126,10 @@ class TrainConfig:
             raise ConfigurationError("train: contact_model and virtual_batch need each other", "Give both or neither")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigurationError(f"train: device is {self.device!r}", "Known: auto, cpu, cuda")
+        if self.scheduler not in ("even", *SCHEDULERS):
+            raise ConfigurationError(
+                f"train: scheduler is {self.scheduler!r}", f"Known: {', '.join(('even', *SCHEDULERS))}"
+            )
         self._check_targets()
 
     def _check_targets(self) -> None:
@@ -156,6 +165,9 @@ class Trainer:
             self.shaping = LabelShaping(
                 config.shaping, data.symbols, config.gamma, scale=config.shaping_scale, seed=config.seed
             )
+        self.schedule: LabelSchedule | None = None
+        if config.scheduler != "even":
+            self.schedule = LabelSchedule(config.scheduler, data, config.seed)
         self.sequences: SequenceReplay | None = None
         if config.targets == "retrace":
             self.sequences = SequenceReplay(config.replay, config.n_step, self.device)
@@ -174,7 +186,8 @@ class Trainer:
             begin = self._charge("update", begin)
             index, grasps, success = self._virtual(self.teacher, generator)
             begin = self._charge("rollouts", begin)
-            losses["virtual_loss"] = self._loss(index, grasps, success, generator)
+            logits = self._logits(index, grasps, generator)
+            losses["virtual_loss"] = functional.binary_cross_entropy_with_logits(logits, success)
         if self.step >= self.config.warm_up:
             self._charge("update", begin)
             losses["move_loss"], begin = self._move_loss(generator)
@@ -238,19 +251,27 @@ class Trainer:
         return functional.binary_cross_entropy_with_logits(chosen, targets), begin
 
     def _execute_loss(self, generator: torch.Generator) -> Tensor:
-        rows = torch.randint(len(self.data.grasps), (self.config.execute_batch,), generator=generator)
+        count = self.config.execute_batch
+        if self.schedule is None:
+            rows = torch.randint(len(self.data.grasps), (count,), generator=generator)
+        else:
+            rows = self.schedule.draw(count, generator)
         noise = torch.randn(len(rows), 5, generator=generator) * torch.tensor(self.config.label_noise)
         rows, noise, data = rows.to(self.device), noise.to(self.device), self.data
-        return self._loss(data.scene[rows], data.grasps[rows] + noise, data.success[rows], generator)
+        success = data.success[rows]
+        logits = self._logits(data.scene[rows], data.grasps[rows] + noise, generator)
+        if self.schedule is not None:
+            self.schedule.note(rows, (logits.detach() > 0) == (success > 0.5))
+        return functional.binary_cross_entropy_with_logits(logits, success)
 
-    def _loss(self, index: Tensor, grasps: Tensor, success: Tensor, generator: torch.Generator) -> Tensor:
-        """Cross-entropy of *execute* against ``success`` (B,), mirrored and with noise on the heights at random."""
+    def _logits(self, index: Tensor, grasps: Tensor, generator: torch.Generator) -> Tensor:
+        """Logits (B,) of *execute*, mirrored and with noise on the heights at random."""
         flip = (torch.randint(0, 2, (len(index), 2), generator=generator).float() * 2 - 1).to(self.device)
         features = featurise(self.data.scenes, index, grasps, self.data.gripper, flip)
         if self.config.height_noise > 0:
             features = noisy_heights(features, self.config.height_noise, self.step)
-        logits = self.online(features)[:, EXECUTE]
-        return functional.binary_cross_entropy_with_logits(logits, success)
+        logits: Tensor = self.online(features)[:, EXECUTE]
+        return logits
 
     def _virtual(self, teacher: ContactModel, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Scenes (B,), poses (B, 5) around labels, and their mean success by the contact model."""
@@ -327,6 +348,7 @@ def train(config: TrainConfig, on_step: OnStep | None = None, *, resume: bool = 
         "base_rate": float(data.success.mean()),
         "seconds": trainer.seconds,
         "shares": _shares(trainer.seconds),
+        **({} if trainer.schedule is None else {"schedule": trainer.schedule.report()}),
         "final": running,
         "history": history,
         "provenance": provenance(config.seed),
@@ -353,6 +375,8 @@ def _fingerprint(config: TrainConfig) -> dict[str, Any]:
         return str(value) if isinstance(value, Path) else value
 
     result: dict[str, Any] = plain(dataclasses.asdict(config))
+    if config.scheduler == "even":  # as checkpoints from before there were schedulers say
+        del result["scheduler"]
     return result
 
 
