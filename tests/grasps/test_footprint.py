@@ -32,6 +32,16 @@ def test_an_empty_table_is_clear_down_to_the_table_and_not_below():
     assert not clear(flat_map(), 0, 0, -0.001, 0, 0.06)
 
 
+def test_beyond_the_map_things_go_on_as_at_its_edge():
+    block = block_map(0.13, 0.2, -0.02, 0.02, 0.05)
+    assert not clear(
+        block, 0.16, 0, 0.03, 0, 0.085
+    )  # one finger would come down beyond the map, where the block may be
+    assert clear(block, 0.16, 0, 0.03, np.pi / 2, 0.056)
+    assert clear(flat_map(), 0.16, 0, 0.0, 0, 0.085)
+    assert clear(flat_map(), 1.0, 1.0, 0.005, 0, 0.05)
+
+
 def test_fingers_beside_a_block_are_clear_and_on_it_are_not():
     block = block_map(-0.02, 0.02, -0.05, 0.05, 0.03)
     assert clear(block, 0, 0, 0.005, 0, 0.056)
@@ -73,10 +83,6 @@ def test_noise_of_the_table_stops_no_finger():
         [rng.uniform(-0.1, 0.1, (200, 2)), np.full(200, 0.003), rng.uniform(-1.5, 1.5, 200), np.full(200, 0.05)]
     )
     assert footprint_clear(flat_map(heights), grasps, GRIPPER).mean() > 0.95
-
-
-def test_outside_of_the_map_counts_as_free():
-    assert clear(flat_map(np.full((144, 144), 0.05, np.float32)), 1.0, 1.0, 0.005, 0, 0.05)
 
 
 def test_a_fine_wall_anywhere_beneath_the_gripper_is_seen():

@@ -128,6 +128,21 @@ def test_an_object_at_the_image_edge_is_flagged():
     assert not perceive(render(placed(box(0.08, 0.05, 0.04), 0.08))).segments[0].touches_border
 
 
+@pytest.mark.parametrize("turn", [0.0, 0.5 * np.pi, np.pi, 1.5 * np.pi])
+def test_an_object_that_the_images_edge_cuts_off_goes_on_beyond_it(turn):
+    x, y = 0.16 * np.cos(turn), 0.16 * np.sin(turn)
+    view = render(placed(box(0.10, 0.10, 0.08), x, y), noise=np.random.default_rng(4))
+    perceived = perceive(view)
+    beyond = np.array([[0.178 * np.cos(turn), 0.178 * np.sin(turn)]])  # no pixel shows the box there
+    assert map_of(view).sample(beyond)[0] < 0.02
+    assert perceived.height_map.sample(beyond)[0] == pytest.approx(0.08, abs=0.01)
+
+
+def test_a_whole_object_near_the_edge_changes_nothing():
+    view = render(placed(box(0.08, 0.05, 0.04), 0.11), noise=np.random.default_rng(5))
+    assert np.array_equal(perceive(view).height_map.heights, map_of(view).heights)
+
+
 def test_a_ring_keeps_its_hole():
     mask = perceive(render(ring(0.05, 0.03, 0.03), noise=np.random.default_rng(3))).segments[0].mask
     assert not mask[69:75, 69:75].any()

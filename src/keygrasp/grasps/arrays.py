@@ -72,6 +72,7 @@ def sample_local(
     samples: NDArray[np.float32],
     *,
     linear: bool = False,
+    repeat_edge: bool = False,
 ) -> NDArray[np.float32]:
     """Values of an image (H, W) on the map's grid at points given in each grasp's frame.
 
@@ -81,9 +82,10 @@ def sample_local(
         grasps: (n, 5) grasps.
         samples: (4, m) as :func:`local_samples` gives them.
         linear: Interpolate, instead of taking the nearest cell.
+        repeat_edge: Let the image go on outside of the map as it is at its edge, instead of with 0.
 
     Returns:
-        (n, m) values; 0 outside of the map.
+        (n, m) values.
     """
     scale = 1.0 / height_map.cell
     # Cells are linear in the samples: one product each. Single precision is exact to a thousandth of a cell here.
@@ -95,10 +97,9 @@ def sample_local(
         factors[axis, :, 3] = (grasps[:, axis] - height_map.origin[axis]) * scale
     columns, rows = factors @ samples
     mode = cv2.INTER_LINEAR if linear else cv2.INTER_NEAREST
+    border = cv2.BORDER_REPLICATE if repeat_edge else cv2.BORDER_CONSTANT
     values = np.empty(columns.shape, np.float32)
     for start in range(0, len(grasps), _CHUNK):
         part = slice(start, start + _CHUNK)
-        values[part] = cv2.remap(
-            image, columns[part], rows[part], mode, borderMode=cv2.BORDER_CONSTANT, borderValue=0.0
-        )
+        values[part] = cv2.remap(image, columns[part], rows[part], mode, borderMode=border, borderValue=0.0)
     return values

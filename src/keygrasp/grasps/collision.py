@@ -56,11 +56,14 @@ class FootprintModel:
 
     def finger_heights(self, grasps: Array) -> NDArray[np.float32]:
         """(n,) highest surface beneath the fingers of open grasps (n, 5), each finger widened by the clearance."""
-        return np.asarray(sample_local(self._beneath_finger, self._map, grasps, self._fingers).max(axis=1))
+        return self._highest(self._beneath_finger, grasps, self._fingers)
 
     def palm_heights(self, grasps: Array) -> NDArray[np.float32]:
         """(n,) highest surface beneath the palm of grasps (n, 5)."""
-        return np.asarray(sample_local(self._beneath_palm, self._map, grasps, self._palm).max(axis=1))
+        return self._highest(self._beneath_palm, grasps, self._palm)
+
+    def _highest(self, spread: NDArray[np.float32], grasps: Array, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(sample_local(spread, self._map, grasps, samples, repeat_edge=True).max(axis=1))
 
     def below(self, grasps: Array) -> Footprint:
         """Both heights of grasps (n, 5)."""
@@ -87,7 +90,7 @@ def footprint_clear(
     """Whether the open gripper can descend without touching anything.
 
     Args:
-        height_map: Heights above the table; what lies outside of it counts as free table.
+        height_map: Heights above the table; outside of it they go on as at its edge.
         grasps: (n, 5) x, y, z, yaw, width in metres and radians, workspace frame.
         gripper: The gripper.
         clearance: Metres kept to the surface beside the fingers; beneath fingers and palm 2 mm more are kept, for

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from keygrasp.perception.config import PerceptionConfig
 from keygrasp.perception.heights import map_of_points
 from keygrasp.perception.keypoints import extract_keypoints
-from keygrasp.perception.segments import in_workspace, segment
+from keygrasp.perception.segments import in_workspace, segment, with_unseen_parts
 from keygrasp.perception.table import Plane, table_of_points, workspace_points
 from keygrasp.scene import HeightMap, Keypoints, OverheadView, Segment
 
@@ -19,7 +19,7 @@ class Perceived:
 
     Attributes:
         table: The table's plane in the workspace frame.
-        height_map: Heights above it.
+        height_map: Heights above it; objects that the image's edge cuts off go on beyond it.
         segments: Objects, largest first; empty where nothing stands on the table.
         keypoints: Keypoints of each segment, in the same order.
         timings_ms: Milliseconds by step.
@@ -55,7 +55,9 @@ def perceive(view: OverheadView, config: PerceptionConfig | None = None) -> Perc
     clock.lap("segments")
     keypoints = tuple(extract_keypoints(height_map, s) for s in kept)
     clock.lap("keypoints")
-    return Perceived(table, height_map, kept, keypoints, clock.laps, _note(found, kept, config))
+    whole = with_unseen_parts(height_map, found)
+    clock.lap("unseen")
+    return Perceived(table, whole, kept, keypoints, clock.laps, _note(found, kept, config))
 
 
 def _note(found: tuple[Segment, ...], kept: tuple[Segment, ...], config: PerceptionConfig) -> str:

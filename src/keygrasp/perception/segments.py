@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,9 @@ from keygrasp.scene import HeightMap, Segment
 _SQUARE = np.ones((3, 3), np.uint8)
 #: Cells without a pixel that lie farther than this from any pixel are outside of the camera's view.
 _SEEN_REACH = 5
+_SEEN_SQUARE = np.ones((_SEEN_REACH, _SEEN_REACH), np.uint8)
+#: Metres by which an object that the image's edge cuts off is taken to go on: more than a finger with its opening.
+_UNSEEN_REACH = 0.10
 #: Share of an object's cells that may lie above the height that is reported as its top.
 _TOP_QUANTILE = 0.98
 #: The top must clear the noise by more than the outline: among thousands of cells some patch always rises by 3 sigma.
@@ -68,6 +73,30 @@ def in_workspace(segments: tuple[Segment, ...], config: PerceptionConfig) -> tup
     return tuple(s for s in segments if x_low <= s.centroid[0] <= x_high and y_low <= s.centroid[1] <= y_high)
 
 
+def with_unseen_parts(height_map: HeightMap, segments: tuple[Segment, ...]) -> HeightMap:
+    """The map with objects that the edge of the image cuts off going on beyond it, as high as at the edge.
+
+    Where the camera sees nothing, a map holds the table; behind the edge of a cut object that is a guess in the wrong
+    direction: a finger that goes down there meets the object.
+
+    Args:
+        height_map: Heights above the table.
+        segments: Objects in it.
+
+    Returns:
+        The same map where nothing is cut off.
+    """
+    cut = [segment.mask for segment in segments if segment.touches_border]
+    if not cut:
+        return height_map
+    unseen = (cv2.dilate(_unseen(height_map), _SEEN_SQUARE) > 0) & ~height_map.measured
+    grown = np.where(np.any(cut, axis=0), smooth_heights(height_map), np.float32(0.0))
+    for _ in range(round(_UNSEEN_REACH / height_map.cell)):
+        grown = np.where(unseen, cv2.dilate(grown, _SQUARE), grown)
+    heights = np.where(unseen, np.maximum(height_map.heights, grown), height_map.heights)
+    return replace(height_map, heights=heights)
+
+
 def _table_noise(smooth: NDArray[np.float32]) -> float:
     """Standard deviation in metres of the table's heights, read from the cells below 0, where no object can be."""
     below = smooth[smooth < 0]
@@ -75,15 +104,18 @@ def _table_noise(smooth: NDArray[np.float32]) -> float:
 
 
 def _seen(height_map: HeightMap) -> NDArray[np.uint8]:
-    """(H, W) 1 where the camera sees the table or an object, 0 outside of its view."""
-    reach = np.ones((_SEEN_REACH, _SEEN_REACH), np.uint8)
-    near = cv2.dilate(height_map.measured.astype(np.uint8), reach)
+    """(H, W) 1 where the camera sees the table or an object, 0 outside of its view and just inside of its edge."""
+    return np.asarray(1 - cv2.dilate(_unseen(height_map), _SEEN_SQUARE), dtype=np.uint8)
+
+
+def _unseen(height_map: HeightMap) -> NDArray[np.uint8]:
+    """(H, W) 1 outside of the camera's view, farther than a few cells from any pixel."""
+    near = cv2.dilate(height_map.measured.astype(np.uint8), _SEEN_SQUARE)
     # The outermost unseen region, not an unmeasured patch in the middle, is where an object may go on unseen: what
     # a flood from outside of the map reaches.
     flooded = cv2.copyMakeBorder(near, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)
     cv2.floodFill(flooded, None, (0, 0), 2)
-    unseen = (flooded[1:-1, 1:-1] == 2).astype(np.uint8)
-    return np.asarray(1 - cv2.dilate(unseen, reach), dtype=np.uint8)
+    return np.asarray(flooded[1:-1, 1:-1] == 2, dtype=np.uint8)
 
 
 def _touches_border(mask: NDArray[np.bool_], seen: NDArray[np.uint8]) -> bool:
