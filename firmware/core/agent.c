@@ -134,7 +134,7 @@ static void doubt_all(kg_agent *agent, kg_decision *decision) {
     decision->events |= KG_LOST;
 }
 
-static void assess(kg_agent *agent, kg_q fitness, kg_decision *decision) {
+void kg_agent_assess(kg_agent *agent, kg_q fitness, kg_decision *decision) {
     const int skill = agent->run.skill;
     kg_skill *memory = &agent->memory.skill[skill];
     const kg_q bounded = kg_clip(fitness, 0, KG_ONE - 1);
@@ -166,7 +166,7 @@ static void end(kg_agent *agent, kg_q fitness, kg_decision *decision) {
         kg_annealing_judge(&memory->model, kg_annealed_of(&KG_TABLE[skill]), fitness, &agent->random);
     }
     kg_pattern_refine(agent, fitness);
-    assess(agent, fitness, decision);
+    kg_agent_assess(agent, fitness, decision);
     agent->run.skill = KG_NO_SKILL;
 }
 

@@ -133,5 +133,8 @@ void kg_agent_start(kg_agent *agent, const kg_settings *settings);
 void kg_agent_resume(kg_agent *agent, const kg_settings *settings);
 /* One decision. `pose`: where the robot is, at rest after the last motion; NULL where nobody knows. */
 void kg_agent_step(kg_agent *agent, const kg_pose *pose, kg_decision *decision);
+/* What the end of a run does to the memory of `agent->run.skill`: smoothed fitness, learned or lost, novelty of all. A
+ * part of the step; alone for hosts whose skills move another body. */
+void kg_agent_assess(kg_agent *agent, kg_q fitness, kg_decision *decision);
 
 #endif
