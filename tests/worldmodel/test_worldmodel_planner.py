@@ -7,9 +7,10 @@ import torch
 
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.worldmodel.episodes import Episode
-from keygrasp.worldmodel.imagination import ImaginationConfig, _Learner, td_targets, train_in_imagination
+from keygrasp.worldmodel.imagination import Dream, train_in_imagination
 from keygrasp.worldmodel.model import Belief, check_actions
 from keygrasp.worldmodel.planner import Planner, PlannerConfig
+from keygrasp.worldmodel.qlearning import QConfig, QLearner, td_targets
 from keygrasp.worldmodel.task_files import CodeTask
 
 SMALL = PlannerConfig(samples=64, elites=8, iterations=3, horizon=4, kept=2)
@@ -79,8 +80,8 @@ def test_each_tasks_own_code_ends_its_episodes(layout, row, sliding):
     scores = [Planner(sliding, task, config).score(sliding.start(row[None]), move).item() for task in (old, new)]
     assert scores == [1.0, 4.0]
     ended = Episode(row.repeat(3, 1), torch.zeros(2, 5), terminated=True, task="old")
-    learner = _Learner(sliding, new, ended.symbols, ImaginationConfig(starts=4, horizon=3), new.reward)
-    learner.imagine()
+    learner = QLearner(layout, QConfig(starts=4, horizon=3), sliding.device)
+    Dream(sliding, new, ended.symbols, learner, new.reward).step()
     assert learner.memory[:4, layout.size + 6].tolist() == [0.0] * 4
 
 
@@ -93,9 +94,10 @@ def test_targets_end_at_every_transition_that_is_terminated():
 
 def test_imagined_rewards_stand_beside_the_action_that_earns_them(layout, row, sliding):
     task = CodeTask("right", lambda s: s.value("gripper_x"), layout)
-    learner = _Learner(sliding, task, row[None], ImaginationConfig(starts=8, horizon=4), task.reward)
+    learner = QLearner(layout, QConfig(starts=8, horizon=4), sliding.device)
+    dream = Dream(sliding, task, row[None], learner, task.reward)
     for _ in range(3):
-        learner.imagine()
+        dream.step()
     memory = learner.memory[:24]
     wide = layout.size
     before, actions, rewards, after = memory[:, 0], memory[:, wide], memory[:, wide + 5], memory[:, wide + 7]
@@ -106,7 +108,7 @@ def test_imagined_rewards_stand_beside_the_action_that_earns_them(layout, row, s
 
 def test_a_policy_learns_a_task_without_a_step_in_the_workspace(layout, row, sliding):
     task = CodeTask("right", lambda s: 10 * s.value("gripper_x"), layout)
-    config = ImaginationConfig(updates=150, batch=64, starts=32, horizon=5, hidden=32)
+    config = QConfig(updates=150, batch=64, starts=32, horizon=5, hidden=32)
     episodes = [Episode(row.repeat(3, 1), torch.zeros(2, 5), truncated=True)]
     agent = train_in_imagination(sliding, task, episodes, config)
     assert agent.act(row[None])[0, 0] > 0.5
@@ -124,4 +126,4 @@ def test_what_can_not_be_planned_is_refused(layout, row, sliding):
         with pytest.raises(ConfigurationError):
             PlannerConfig(**change)
     with pytest.raises(ConfigurationError):
-        ImaginationConfig(discount=1.0)
+        QConfig(discount=1.0)

@@ -65,7 +65,7 @@ class Study:
 def run_study(options: Study) -> int:
     """Run it; returns the exit status."""
     from keygrasp.trials.journal import Journal
-    from keygrasp.worldmodel.imagination import ImaginationConfig
+    from keygrasp.worldmodel.qlearning import QConfig
     from keygrasp.worldmodel.study import CONDITIONS, StudyConfig
     from keygrasp.worldmodel.task_files import load_task
     from keygrasp.worldmodel.training import TrainConfig
@@ -79,7 +79,7 @@ def run_study(options: Study) -> int:
     tasks = [load_task(path) for path in options.task]
     learned, held = _split(options)
     config = StudyConfig(
-        seeds=options.seeds, episodes=options.episodes, imagination=ImaginationConfig(updates=options.imagination)
+        seeds=options.seeds, episodes=options.episodes, imagination=QConfig(updates=options.imagination)
     )
     training = TrainConfig(updates=options.updates)
     identity = {

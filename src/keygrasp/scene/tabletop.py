@@ -10,6 +10,8 @@ ACTIONS = ("dx", "dy", "dz", "dyaw", "grip")
 MOTION_SCALE = (0.03, 0.03, 0.03, math.radians(25))
 #: Newtons with which a pad presses where the grip is 1.
 GRIP_FORCE = 20.0
+#: Metres a second of each finger where the grip is −1 or positive.
+FINGER_SPEED = 0.1
 #: Seconds between two decisions.
 DECISION_SECONDS = 0.15
 #: Least and largest x, y and z in metres of the fingertips in the workspace frame.

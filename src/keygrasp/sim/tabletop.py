@@ -21,6 +21,7 @@ from keygrasp.scene.tabletop import (
     ACTIONS,
     CAMERA_HEIGHT,
     DECISION_SECONDS,
+    FINGER_SPEED,
     GRIP_FORCE,
     MOTION_SCALE,
     OBJECTS,
@@ -36,8 +37,6 @@ from keygrasp.sim.world import ObjectHandle, World
 _FREQUENCY = 80
 _SOLVER_ITERATIONS = 150
 _STEPS = round(DECISION_SECONDS * _FREQUENCY)
-#: Metres a second of each finger.
-_FINGER_SPEED = 0.1
 #: Newtons with which the gripper presses downwards at most; then it goes no lower, as a guarded move does.
 _GUARD = 15.0
 #: Metres: bounds of a block's sides, and of where objects begin.
@@ -163,9 +162,9 @@ class Tabletop:
 
     def _grip(self, grip: float) -> None:
         if grip < 0:
-            self.gripper.fingers.drive(-grip * _FINGER_SPEED)
+            self.gripper.fingers.drive(-grip * FINGER_SPEED)
         else:
-            self.gripper.fingers.drive(-_FINGER_SPEED, grip * GRIP_FORCE)
+            self.gripper.fingers.drive(-FINGER_SPEED, grip * GRIP_FORCE)
 
     def _contact_forces(self) -> tuple[float, float]:
         """Newtons of all contacts of the gripper, and of what it presses on downwards."""

@@ -1,9 +1,9 @@
 """What the ensemble knows before it learns: the gripper's frame, and that what is held moves with the gripper.
 
 Networks see each object from the gripper, and predict *changes* in the gripper's frame: what they learn at one place
-on the table, or of one colour, holds at every other. The gripper's commanded motion is known and counts as
-prediction; networks add what differs from it. An object moves by its *hold*, learned, times the motion of a body that
-is fixed to the gripper, plus a learned rest.
+on the table, or of one colour, holds at every other. The commanded motions of gripper and fingers are known and count
+as prediction; networks add what differs from them. An object moves by its *hold*, learned, times the motion of a body
+that is fixed to the gripper, plus a learned rest.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from keygrasp.scene import GripperSpec
 from keygrasp.scene.predicates import LIFTED_HEIGHT
 from keygrasp.scene.symbols import STABLE_STEPS
-from keygrasp.scene.tabletop import MOTION_SCALE, REACH_HIGH, REACH_LOW
+from keygrasp.scene.tabletop import DECISION_SECONDS, FINGER_SPEED, MOTION_SCALE, REACH_HIGH, REACH_LOW
 from keygrasp.worldmodel.layout import GRIPPER_SYMBOLS, MAX_FORCE, OBJECT_SYMBOLS
 
 _G = {s.name.removeprefix("gripper_"): i for i, s in enumerate(GRIPPER_SYMBOLS)}
@@ -26,7 +27,7 @@ _O = {s.name.removeprefix("object_"): i for i, s in enumerate(OBJECT_SYMBOLS) if
 #: Column of an object's rise; ``object_height`` is its size.
 _RISE = [s.name for s in OBJECT_SYMBOLS].index("height")
 GRIPPER, OBJECT = len(GRIPPER_SYMBOLS), len(OBJECT_SYMBOLS)
-#: What is predicted of the gripper: rest of its motion along, across, up and turning; change of width; force after.
+#: What is predicted of the gripper: rest of its motion along, across, up and turning, and of its opening; force after.
 GRIPPER_TARGETS = 6
 #: What is predicted of an object: change along, across, up and turning; change of its three sizes.
 OBJECT_TARGETS = 7
@@ -34,8 +35,10 @@ OBJECT_TARGETS = 7
 GRIPPER_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 10.0)
 OBJECT_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 0.01, 0.01)
 #: Numbers that a network sees of one object and the gripper.
-INPUTS = 26
+INPUTS = 27
 _FAR = 0.05
+#: Metres between fully opened pads.
+_WIDEST = GripperSpec().max_opening
 
 
 class Changes(NamedTuple):
@@ -62,7 +65,7 @@ class Frame:
         cos: (...,) of the gripper's yaw.
         sin: (...,).
         offset: (..., O, 2) metres, an object's middle along and across.
-        motion: (..., 4) commanded metres along, across and up, radians.
+        motion: (..., 5) commanded metres along, across and up, radians, and metres of opening.
     """
 
     gripper: Tensor
@@ -89,6 +92,7 @@ def frame_of(rows: Tensor, actions: Tensor) -> Frame:
             cos * move[..., 1] - sin * move[..., 0],
             move[..., 2],
             actions[..., 3] * MOTION_SCALE[3],
+            _opening(gripper[..., _G["width"]], actions[..., 4]),
         ],
         dim=-1,
     )
@@ -124,7 +128,7 @@ def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
         dim=-1,
     )
     grip = actions[..., 4]
-    scale = _constant(MOTION_SCALE, frame.motion)
+    scale = _constant((*MOTION_SCALE, 0.03), frame.motion)
     common = torch.cat(
         [
             frame.motion / scale,
@@ -156,7 +160,7 @@ def changes_between(frame: Frame, after: Tensor) -> Changes:
             moved[..., 1] - frame.motion[..., 1],
             gripper[..., 2] - frame.gripper[..., 2] - frame.motion[..., 2],
             turned - frame.motion[..., 3],
-            gripper[..., _G["width"]] - frame.gripper[..., _G["width"]],
+            gripper[..., _G["width"]] - frame.gripper[..., _G["width"]] - frame.motion[..., 4],
             gripper[..., _G["force"]],
         ],
         dim=-1,
@@ -185,7 +189,7 @@ def changes_between(frame: Frame, after: Tensor) -> Changes:
 
 def fixed_to_gripper(frame: Frame, rest: Tensor) -> Tensor:
     """Changes (..., O, 7) of objects that are held: those of the gripper, whose predicted rest is (..., 6)."""
-    motion = frame.motion + rest[..., :4] * _constant(GRIPPER_SCALE[:4], rest)
+    motion = frame.motion[..., :4] + rest[..., :4] * _constant(GRIPPER_SCALE[:4], rest)
     turn = motion[..., 3, None]
     cos, sin = turn.cos() - 1, turn.sin()
     along = motion[..., 0, None] + cos * frame.offset[..., 0] - sin * frame.offset[..., 1]
@@ -207,7 +211,7 @@ def apply(frame: Frame, changes: Changes) -> Tensor:
             frame.gripper[..., 1] + frame.sin * along + frame.cos * across,
             (frame.gripper[..., 2] + frame.motion[..., 2] + g[..., 2]).clamp(0, REACH_HIGH[2] + 0.01),
             _half_turn(yaw),
-            (frame.gripper[..., _G["width"]] + g[..., 4]).clamp(0, 0.2),
+            (frame.gripper[..., _G["width"]] + frame.motion[..., 4] + g[..., 4]).clamp(0, 0.2),
             g[..., 5].clamp(0, MAX_FORCE),
         ],
         dim=-1,
@@ -265,6 +269,12 @@ def _constants(values: tuple[float, ...], device: torch.device, kind: torch.dtyp
 def _by_object(rows: Tensor) -> Tensor:
     """The objects' symbols (..., O, 13)."""
     return rows[..., GRIPPER:].reshape(*rows.shape[:-1], -1, OBJECT)
+
+
+def _opening(width: Tensor, grip: Tensor) -> Tensor:
+    """Metres by which free fingers open: up to their end, the faster the more negative the grip, and close likewise."""
+    most = 2 * FINGER_SPEED * DECISION_SECONDS
+    return (width - most * torch.where(grip < 0, grip, 1.0)).clamp(0, _WIDEST) - width
 
 
 def _into(frame: Frame, shift: Tensor) -> Tensor:

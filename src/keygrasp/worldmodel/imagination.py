@@ -1,117 +1,30 @@
-"""A Q-network for a new task, trained in imagination: zero steps in the workspace, some minutes of computing.
+"""A policy for a new task, trained in imagination: zero steps in the workspace, some minutes of computing.
 
-Twin Q-networks and a deterministic policy (TD3, Fujimoto et al., ICML 2018) learn from transitions that the world
-model imagines, from rows that were observed in earlier episodes. Rewards and terminations come from the task's code.
+Transitions are imagined by the world model from rows that were observed in earlier episodes. Rewards and terminations
+come from the task's code.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from keygrasp.errors import ConfigurationError, InputError
-from keygrasp.geometry.poses import Array
-from keygrasp.scene.tabletop import ACTIONS
-from keygrasp.sim.tabletop import TabletopView
-from keygrasp.worldmodel import dynamics
 from keygrasp.worldmodel.episodes import Episode
-from keygrasp.worldmodel.layout import Layout
-from keygrasp.worldmodel.model import WorldModel
+from keygrasp.worldmodel.model import Belief, WorldModel
+from keygrasp.worldmodel.qlearning import QAgent, QConfig, QLearner
 from keygrasp.worldmodel.task_files import RewardTask
 
 Reward = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class ImaginationConfig:
-    """How the networks learn.
-
-    Attributes:
-        updates: Gradient steps.
-        batch: Transitions a step.
-        starts: Situations that are imagined at once.
-        horizon: Imagined decisions from each before new ones are drawn.
-        hidden: Width of the layers.
-        discount: A decision.
-        learning_rate: Of Adam.
-        noise: Standard deviation of exploration, and of the target policy's smoothing.
-        memory: Imagined transitions that are kept.
-        seed: Seed of weights and draws.
-    """
-
-    updates: int = 3000
-    batch: int = 256
-    starts: int = 256
-    horizon: int = 15
-    hidden: int = 128
-    discount: float = 0.95
-    learning_rate: float = 1e-3
-    noise: float = 0.3
-    memory: int = 100_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.updates, self.batch, self.starts, self.horizon, self.memory) < 1 or not 0 <= self.discount < 1:
-            raise ConfigurationError("imagination needs positive counts, and a discount below 1")
-
-
-def policy_features(layout: Layout, rows: Tensor) -> Tensor:
-    """What policy and Q-networks see of rows (B, D): each object from the gripper, and where the gripper is."""
-    still = rows.new_zeros((len(rows), len(ACTIONS)))
-    own = dynamics.inputs_of(dynamics.frame_of(rows, still), still).flatten(1)
-    yaw = rows[:, layout.columns["gripper_yaw"]]
-    return torch.cat([own, rows[:, :3] / 0.1, (2 * yaw).sin()[:, None], (2 * yaw).cos()[:, None]], dim=1)
-
-
-class QAgent(nn.Module):
-    """Policy and twin Q-networks over the symbols of a layout."""
-
-    def __init__(self, layout: Layout, hidden: int, seed: int) -> None:
-        super().__init__()
-        self.layout = layout
-        inputs = len(layout.objects) * dynamics.INPUTS + 5
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.policy = _network(inputs, hidden, len(ACTIONS))
-            self.critics = nn.ModuleList(_network(inputs + len(ACTIONS), hidden, 1) for _ in range(2))
-
-    def act(self, rows: Tensor) -> Tensor:
-        """Actions (B, 5) in the policy's frame of the workspace."""
-        return self.to_workspace(rows, torch.tanh(self.policy(policy_features(self.layout, rows))))
-
-    def to_workspace(self, rows: Tensor, actions: Tensor) -> Tensor:
-        """Actions (B, 5) whose first two are along and across the gripper, turned to x and y."""
-        yaw = rows[:, self.layout.columns["gripper_yaw"]]
-        cos, sin = yaw.cos(), yaw.sin()
-        x, y = cos * actions[:, 0] - sin * actions[:, 1], sin * actions[:, 0] + cos * actions[:, 1]
-        return torch.cat([torch.stack([x, y], dim=1).clamp(-1, 1), actions[:, 2:]], dim=1)
-
-    def values(self, rows: Tensor, actions: Tensor) -> Tensor:
-        """Both Q-values (2, B)."""
-        yaw = rows[:, self.layout.columns["gripper_yaw"]]
-        cos, sin = yaw.cos(), yaw.sin()
-        own = torch.stack([cos * actions[:, 0] + sin * actions[:, 1], cos * actions[:, 1] - sin * actions[:, 0]], dim=1)
-        seen = torch.cat([policy_features(self.layout, rows), own, actions[:, 2:]], dim=1)
-        return torch.stack([critic(seen)[:, 0] for critic in self.critics])
-
-
-def td_targets(rewards: Tensor, terminated: Tensor, next_values: Tensor, discount: float) -> Tensor:
-    """Targets (B,) of a Q-network: each transition's own ``terminated`` (B,) cuts off what comes after it.
-
-    A transition after which an episode was merely cut off is not terminated: its value goes on.
-    """
-    return rewards + discount * torch.where(terminated, 0.0, next_values)
 
 
 def train_in_imagination(
     model: WorldModel,
     task: RewardTask,
     episodes: Sequence[Episode],
-    config: ImaginationConfig | None = None,
+    config: QConfig | None = None,
     *,
     reward: Reward | None = None,
     progress: Callable[[int, int, Mapping[str, float]], None] | None = None,
@@ -129,117 +42,54 @@ def train_in_imagination(
     Raises:
         InputError: If a loss is no longer finite.
     """
-    config = config or ImaginationConfig()
+    config = config or QConfig()
     rows = torch.cat([episode.symbols for episode in episodes]).to(model.device)
-    learner = _Learner(model, task, rows, config, reward or task.reward)
+    learner = QLearner(model.layout, config, model.device)
+    dream = Dream(model, task, rows, learner, reward or task.reward)
     begun = time.monotonic()
     for update in range(config.updates):
         if update % 4 == 0:
-            learner.imagine()
+            dream.step()
         loss = learner.update(update)
         if progress is not None and (update % 50 == 49 or update + 1 == config.updates):
             progress(update + 1, config.updates, {"loss": loss, "s": time.monotonic() - begun})
     return learner.agent
 
 
-class _Learner:
-    """Imagined memory, networks and their optimisers."""
+class Dream:
+    """Situations that are imagined side by side, for a learner to learn from.
 
-    def __init__(
-        self, model: WorldModel, task: RewardTask, rows: Tensor, config: ImaginationConfig, reward: Reward
-    ) -> None:
-        self.model, self.task, self.rows, self.config, self.reward = model, task, rows, config, reward
-        self.agent = QAgent(model.layout, config.hidden, config.seed).to(model.device)
-        self.target = QAgent(model.layout, config.hidden, config.seed).to(model.device)
-        self.policy_optimiser = torch.optim.Adam(self.agent.policy.parameters(), config.learning_rate)
-        self.critic_optimiser = torch.optim.Adam(self.agent.critics.parameters(), config.learning_rate)
-        self.draw = torch.Generator(device=model.device).manual_seed(config.seed)
-        size, wide = config.memory, model.layout.size
-        self.memory = torch.zeros(size, 2 * wide + len(ACTIONS) + 2, device=model.device)
-        self.filled = self.at = 0
-        self.age = config.horizon
+    Args:
+        model: Imagines.
+        task: Ends episodes.
+        rows: (N, D) where they begin.
+        learner: Acts, and remembers.
+        reward: Gives rewards.
+    """
+
+    def __init__(self, model: WorldModel, task: RewardTask, rows: Tensor, learner: QLearner, reward: Reward) -> None:
+        self._model, self._task, self._rows, self._learner, self._reward = model, task, rows, learner, reward
+        self._belief, self._age = self._fresh(), 0
 
     @torch.no_grad()
-    def imagine(self) -> None:
-        """One imagined decision of each situation; new situations where they ended, or after ``horizon``."""
-        c = self.config
-        if self.age >= c.horizon:
-            index = torch.randint(len(self.rows), (c.starts,), generator=self.draw, device=self.rows.device)
-            self.belief = self.model.start(self.rows[index])
-            self.age = 0
-        before = self.belief.symbols
-        noise = torch.randn((c.starts, len(ACTIONS)), generator=self.draw, device=before.device)
-        actions = (self.agent.act(before) + c.noise * noise).clamp(-1, 1)
-        after = self.model.step(self.belief, actions)
-        ended = self.task.terminated(after.symbols)
-        rewards = self.reward(before, actions, after.symbols)
-        made = torch.cat([before, actions, rewards[:, None], ended[:, None].to(before.dtype), after.symbols], dim=1)
-        place = (self.at + torch.arange(c.starts, device=before.device)) % c.memory
-        self.memory[place] = made
-        self.at = (self.at + c.starts) % c.memory
-        self.filled = min(self.filled + c.starts, c.memory)
-        index = torch.randint(len(self.rows), (c.starts,), generator=self.draw, device=self.rows.device)
-        fresh = self.model.start(self.rows[index])
-        self.belief = type(after)(
-            *(torch.where(ended[:, None], new, old) for new, old in zip(_parts(fresh), _parts(after), strict=True))
+    def step(self) -> None:
+        """One imagined decision of each situation; new ones where they ended, and for all after the horizon."""
+        if self._age >= self._learner.config.horizon:
+            self._belief, self._age = self._fresh(), 0
+        before = self._belief.symbols
+        actions = self._learner.explore(before)
+        after = self._model.step(self._belief, actions)
+        ended = self._task.terminated(after.symbols)
+        self._learner.remember(before, actions, self._reward(before, actions, after.symbols), ended, after.symbols)
+        fresh, gone = self._fresh(), ended[:, None]
+        self._belief = Belief(
+            torch.where(gone, fresh.symbols, after.symbols),
+            torch.where(gone, fresh.deviation, after.deviation),
+            torch.where(gone, fresh.state, after.state),
         )
-        self.age += 1
+        self._age += 1
 
-    def update(self, number: int) -> float:
-        """One gradient step of the Q-networks, and every second time one of the policy; returns the loss."""
-        c, wide = self.config, self.model.layout.size
-        index = torch.randint(self.filled, (c.batch,), generator=self.draw, device=self.memory.device)
-        parts = torch.split(self.memory[index], [wide, len(ACTIONS), 1, 1, wide], dim=1)
-        before, actions, rewards, ended, after = parts
-        with torch.no_grad():
-            noise = torch.randn(actions.shape, generator=self.draw, device=actions.device).clamp(-2, 2)
-            later = (self.target.act(after) + 0.5 * c.noise * noise).clamp(-1, 1)
-            value = self.target.values(after, later).amin(dim=0)
-            goal = td_targets(rewards[:, 0], ended[:, 0] > 0.5, value, c.discount)
-        loss = (self.agent.values(before, actions) - goal).square().mean()
-        if not bool(torch.isfinite(loss)):
-            raise InputError("the loss of the Q-network is not finite", "Check the task's scales, or lower the rate")
-        self.critic_optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.critic_optimiser.step()
-        if number % 2:
-            gain = -self.agent.values(before, self.agent.act(before))[0].mean()
-            self.policy_optimiser.zero_grad(set_to_none=True)
-            gain.backward()  # type: ignore[no-untyped-call]
-            self.policy_optimiser.step()
-            with torch.no_grad():
-                for mine, slow in zip(self.agent.parameters(), self.target.parameters(), strict=True):
-                    slow.lerp_(mine, 0.01)
-        return float(loss.detach())
-
-
-class QPolicy:
-    """An agent that acts in the workspace; implements :class:`keygrasp.worldmodel.rollouts.Policy`."""
-
-    def __init__(self, agent: QAgent) -> None:
-        self._agent = agent
-
-    def reset(self, view: TabletopView, seed: int) -> None:
-        """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
-
-    @torch.no_grad()
-    def act(self, view: TabletopView, row: Tensor) -> Array:
-        """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
-        device = next(self._agent.parameters()).device
-        action: Array = self._agent.act(row[None].to(device))[0].cpu().double().numpy()
-        return action
-
-
-def _parts(belief: object) -> tuple[Tensor, Tensor, Tensor]:
-    return belief.symbols, belief.deviation, belief.state  # type: ignore[attr-defined]
-
-
-def _network(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(inputs, hidden),
-        nn.LayerNorm(hidden),
-        nn.ReLU(),
-        nn.Linear(hidden, hidden),
-        nn.ReLU(),
-        nn.Linear(hidden, outputs),
-    )
+    def _fresh(self) -> Belief:
+        count, draw = self._learner.config.starts, self._learner.draw
+        index = torch.randint(len(self._rows), (count,), generator=draw, device=self._rows.device)
+        return self._model.start(self._rows[index])

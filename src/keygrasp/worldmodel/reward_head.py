@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from keygrasp.worldmodel.episodes import Episode
-from keygrasp.worldmodel.imagination import policy_features
+from keygrasp.worldmodel.qlearning import policy_features
 from keygrasp.worldmodel.task_files import RewardTask
 
 _HIDDEN = 128

@@ -17,17 +17,19 @@ import numpy as np
 
 from keygrasp.sim.tabletop import Tabletop
 from keygrasp.worldmodel.episodes import Episode
-from keygrasp.worldmodel.imagination import ImaginationConfig, QAgent, QPolicy, train_in_imagination
+from keygrasp.worldmodel.imagination import train_in_imagination
 from keygrasp.worldmodel.model import WorldModel
 from keygrasp.worldmodel.planner import PlannerConfig
 from keygrasp.worldmodel.policies import Planned, RandomActions, imagined_return
+from keygrasp.worldmodel.qlearning import QAgent, QConfig, QPolicy
 from keygrasp.worldmodel.reward_head import fit_reward_head
 from keygrasp.worldmodel.rollouts import Policy, Scripted, episode_return, rewards_of, roll_out
+from keygrasp.worldmodel.scratch import learn_in_workspace
 from keygrasp.worldmodel.scripts import EXPERTS
 from keygrasp.worldmodel.task_files import FileTask
 
 Json = dict[str, Any]
-CONDITIONS = ("random", "expert", "plan", "imagined", "coupled", "frozen")
+CONDITIONS = ("random", "expert", "plan", "imagined", "coupled", "frozen", "scratch")
 #: Seed of the first evaluated scene: none of these is collected.
 _SCENES = 900_000
 
@@ -41,12 +43,14 @@ class StudyConfig:
         episodes: Scenes a seed and task.
         planner: Of ``plan``.
         imagination: Of the Q-networks.
+        scratch_steps: Steps in the workspace from which ``scratch`` learns.
     """
 
     seeds: int = 5
     episodes: int = 3
     planner: PlannerConfig = field(default_factory=PlannerConfig)
-    imagination: ImaginationConfig = field(default_factory=ImaginationConfig)
+    imagination: QConfig = field(default_factory=QConfig)
+    scratch_steps: int = 5000
 
 
 def scenes(seed: int, episodes: int) -> list[int]:
@@ -71,8 +75,8 @@ class Contender:
         self.model, self.episodes, self.old_task, self.config, self.seed = model, episodes, old_task, config, seed
         self._frozen: QAgent | None = None
 
-    def policy(self, condition: str, task: FileTask) -> Policy:
-        """The policy of a condition for a task."""
+    def policy(self, condition: str, task: FileTask, workspace: Tabletop) -> Policy:
+        """The policy of a condition for a task; ``scratch`` alone acts in the workspace before."""
         if condition == "random":
             return RandomActions()
         if condition == "expert":
@@ -83,6 +87,9 @@ class Contender:
             if self._frozen is None:
                 self._frozen = self._agent(self.old_task, None)
             return QPolicy(self._frozen)
+        if condition == "scratch":
+            settings = dataclasses.replace(self.config.imagination, seed=self.seed)
+            return QPolicy(learn_in_workspace(workspace, task, self.config.scratch_steps, settings))
         reward = fit_reward_head(task, self.episodes, seed=self.seed) if condition == "coupled" else None
         return QPolicy(self._agent(task, reward))
 
@@ -93,7 +100,7 @@ class Contender:
 
 def run_one(workspace: Tabletop, contender: Contender, condition: str, task: FileTask) -> Json:
     """Returns of one condition, task and seed, JSON-ready."""
-    policy = contender.policy(condition, task)
+    policy = contender.policy(condition, task, workspace)
     layout, seed = contender.model.layout, contender.seed
     found = [
         roll_out(workspace, policy, layout, steps=task.steps, seed=scene, task=task)
@@ -105,6 +112,7 @@ def run_one(workspace: Tabletop, contender: Contender, condition: str, task: Fil
         "seed": seed,
         "returns": [round(episode_return(episode, task), 4) for episode in found],
         "lengths": [len(episode) for episode in found],
+        "new_steps_in_workspace": contender.config.scratch_steps if condition == "scratch" else 0,
     }
     if condition == "plan":
         record["predicted_minus_realised"] = prediction_gaps(contender.model, task, found)
