@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from safetensors import SafetensorError
@@ -38,11 +38,13 @@ class NetworkConfig:
         keypoint_hidden: Width of the per-keypoint layers.
         channels: Channels of the two convolutions.
         hidden: Width of the trunk.
+        inputs: What is seen of the object: ``both``, or for ablations ``keypoints`` or the ``heights`` alone.
     """
 
     keypoint_hidden: int = 32
     channels: tuple[int, int] = (12, 24)
     hidden: int = 128
+    inputs: Literal["both", "keypoints", "heights"] = "both"
 
 
 class QNetwork(nn.Module):
@@ -72,6 +74,11 @@ class QNetwork(nn.Module):
         self.trunk = nn.Sequential(
             nn.Linear(hidden + 2 * width + SCALARS, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
         )
+        # What isn't seen is 0 and has weights of 0, which then stay 0: run-time code needn't know of it.
+        ignored = {"both": [], "keypoints": [range(hidden)], "heights": [range(hidden, hidden + 2 * width)]}
+        self._ignored = [column for columns in ignored[config.inputs] for column in columns]
+        with torch.no_grad():
+            cast(nn.Linear, self.trunk[0]).weight[:, self._ignored] = 0.0
         self.value = nn.Linear(hidden, 1)
         self.advantage = nn.Linear(hidden, ACTIONS)
 
@@ -92,6 +99,8 @@ class QNetwork(nn.Module):
         largest = rows.amax(dim=1)
         mean = rows.sum(dim=1) / used.sum(dim=1).clamp(min=1)
         joined = torch.cat([self.heights(features.heights), largest, mean, features.scalars], dim=1)
+        if self._ignored:
+            joined[:, self._ignored] = 0.0
         return functional.dropout(self.trunk(joined), self.dropout, self.training)
 
 
