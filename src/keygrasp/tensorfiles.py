@@ -33,3 +33,15 @@ def read_tensors(path: Path, max_bytes: int, remedy: str) -> tuple[dict[str, Ten
     with safe_open(str(path), framework="pt") as file:
         names = file.keys()
         return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+
+
+def shipped_model(name: str, remedy: str) -> Path:
+    """Path of a file of weights that comes with the project.
+
+    Raises:
+        InputError: If it is not there (a partial checkout); says ``remedy``.
+    """
+    path = Path(__file__).parent / "models" / name
+    if path.is_file():
+        return path
+    raise InputError(f"the weights {name} are not installed", remedy)

@@ -280,7 +280,7 @@ def test_unknown_objects_are_named_and_the_scene_stays(graph, change):
 
 def test_every_topic_service_and_action_of_the_list_is_there(graph):
     here = dict(graph.node.get_topic_names_and_types())
-    absent = ("pose_refiner", "shaped_reward", "skill_robot", "delta_robot", "anybody")
+    absent = ("pose_refiner", "shaped_reward", "world_model", "skill_robot", "delta_robot", "anybody")
     for topic in topics.TOPICS:
         # The clock is published only where it was asked for.
         if topic.publisher not in absent and topic is not topics.CLOCK:

@@ -9,6 +9,8 @@ from keygrasp_ros import rerun_scene, topics
 from node_nursery import Forked, run_node
 from rviz_contract import complaints, subscriptions
 
+from keygrasp.worldmodel.ensemble import Ensemble, EnsembleConfig
+
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 RVIZ = Path(__file__).parents[2] / "ros2_ws/src/keygrasp_bringup/rviz/keygrasp.rviz"
 
@@ -20,21 +22,29 @@ def view():
 
 @pytest.fixture(scope="module")
 def picked(refined_graph, tmp_path_factory):
-    """The graph with the optional node after a pick, so that each result has been published."""
-    reward = Forked(run_node("shaped_reward"), refined_graph.environment, tmp_path_factory.mktemp("reward") / "log")
+    """The graph with the optional nodes after a pick, so that each result has been published."""
+    folder = tmp_path_factory.mktemp("optional")
+    Ensemble(EnsembleConfig(members=2, hidden=16)).save(folder / "weights.safetensors")
+    imagining = ("-p", f"weights:={folder / 'weights.safetensors'}", "-p", "planner.samples:=64")
+    optional = [
+        Forked(run_node(name, *arguments), refined_graph.environment, folder / f"{name}.log")
+        for name, arguments in (("shaped_reward", ()), ("world_model", imagining))
+    ]
     refined_graph.load_object("013", seed=1)
     answer = refined_graph.pick()
     assert answer.result.plan.planner == "refined"
     yield refined_graph
-    reward.kill()
-    reward.wait()
+    for node in optional:
+        node.kill()
+        node.wait()
 
 
 def test_each_display_shows_something_on_the_running_graph(picked, view):
     assert complaints(view, picked.node) == []
     shown = {display["Name"]: display["Enabled"] for display in view["Visualization Manager"]["Displays"]}
     assert {"Camera", "Cloud", "Keypoints", "Candidates", "Refinement", "Robot", "Outcome"} <= set(shown)
-    assert shown["Shaped reward"] is False  # its node is optional, and the simulator's symbols cost time
+    for name in ("Shaped reward", "Imagined"):
+        assert shown[name] is False  # its node is optional, and the simulator's symbols cost time
 
 
 def change_topic(view, name, key, value):

@@ -12,6 +12,7 @@ NODES = (
     "pose_refiner",
     "pick_server",
     "shaped_reward",
+    "world_model",
     "skill_robot",
 )
 

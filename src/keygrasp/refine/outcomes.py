@@ -23,9 +23,10 @@ from keygrasp.perception import Perceived
 from keygrasp.refine.network import NetworkConfig, QNetwork
 from keygrasp.refine.state import GraspFeatures, SceneTensors, featurise
 from keygrasp.scene import GripperSpec, Outcome
-from keygrasp.tensorfiles import read_tensors, write_tensors
+from keygrasp.tensorfiles import read_tensors, shipped_model, write_tensors
 
 FORMAT = "kg-outcomes-1"
+DEFAULT_OUTCOMES = "outcomes.safetensors"
 #: Outcomes that are told apart; executions that ended otherwise say nothing about the grasp.
 CAUSES = (Outcome.SUCCESS, Outcome.CONTACT_TOO_EARLY, Outcome.EMPTY, Outcome.SLIPPED, Outcome.SHAKEN)
 #: Force and way are learned as log(1 + value / unit): most are near 0, some large. Newtons and metres.
@@ -174,3 +175,12 @@ def load_outcomes(path: Path) -> OutcomeNetwork:
     except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
         raise InputError(f"can't read the outcome model {path} ({error})", _REMEDY) from error
     return network.eval()
+
+
+def default_outcomes() -> Path:
+    """Path of the outcome model that ships with the project.
+
+    Raises:
+        InputError: If it is not there.
+    """
+    return shipped_model(DEFAULT_OUTCOMES, "Make them with 'keygrasp outcomes', and name the file")

@@ -17,6 +17,7 @@ from keygrasp.perception import Perceived
 from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.values import Evaluator, Rollout, Weights, greedy_rollout
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp, ReachFilter
+from keygrasp.tensorfiles import shipped_model
 
 Array = NDArray[np.float64]
 
@@ -200,10 +201,7 @@ def default_weights() -> Path:
     Raises:
         InputError: If they are not there (a partial checkout).
     """
-    path = Path(__file__).parents[1] / "models" / DEFAULT_WEIGHTS
-    if path.is_file():
-        return path
-    raise InputError(f"the weights {DEFAULT_WEIGHTS} are not installed", "Train them with 'keygrasp train'")
+    return shipped_model(DEFAULT_WEIGHTS, "Train them with 'keygrasp train'")
 
 
 def single_thread() -> None:

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from keygrasp.configuration import config_from
 from keygrasp.errors import InputError
-from keygrasp.tensorfiles import read_tensors, write_tensors
+from keygrasp.tensorfiles import read_tensors, shipped_model, write_tensors
 from keygrasp.worldmodel import dynamics
 from keygrasp.worldmodel.dynamics import Changes, Frame
 from keygrasp.worldmodel.layout import Layout
@@ -29,6 +29,7 @@ from keygrasp.worldmodel.model import Belief, check_actions
 
 #: Version of the network's inputs and outputs; weights of another are refused.
 FORMAT = "keygrasp-ensemble-1"
+DEFAULT_ENSEMBLE = "worldmodel.safetensors"
 _MAX_BYTES = 256 * 2**20
 _REMEDY = "Train it anew: keygrasp worldmodel train"
 #: Bounds of log-variances of changes over their scales: a millimetre's hundredth, and some centimetres.
@@ -238,3 +239,13 @@ def _bounded(raw: Tensor) -> Tensor:
 
 def _each(frame: Frame, change: Callable[[Tensor], Tensor]) -> Frame:
     return Frame(*(change(getattr(frame, name)) for name in ("gripper", "objects", "cos", "sin", "offset", "motion")))
+
+
+def default_ensemble() -> Path:
+    """Path of the ensemble that ships with the project.
+
+    Raises:
+        InputError: If it is not there.
+    """
+    remedy = "Make them with 'keygrasp worldmodel collect' and 'keygrasp worldmodel train', and name the file"
+    return shipped_model(DEFAULT_ENSEMBLE, remedy)

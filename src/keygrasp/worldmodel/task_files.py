@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+import yaml
 from torch import Tensor
 
-from keygrasp.configuration import load_config
+from keygrasp.configuration import config_from, load_config
 from keygrasp.errors import ConfigurationError
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.terms import CONDITIONS, TERMS, Step
@@ -36,6 +37,9 @@ from keygrasp.worldmodel.terms import CONDITIONS, TERMS, Step
 _MAX_ENTRIES = 64
 _MAX_STEPS = 1000
 _MAX_SCALE = 1e6
+#: Most characters of a task file's text.
+MAX_TEXT = 65536
+_SHIPPED = Path(__file__).parents[1] / "tasks"
 
 
 class RewardTask(Protocol):
@@ -188,6 +192,31 @@ def load_task(path: Path, layout: Layout | None = None) -> FileTask:
             the nearest known name is given.
     """
     return task_from(load_config(path, TaskSpec), layout or Layout(), where=str(path))
+
+
+def task_of_text(text: str, layout: Layout | None = None, *, where: str = "task") -> FileTask:
+    """The task that the text of a task file describes; see :func:`load_task`."""
+    if len(text) > MAX_TEXT:
+        raise ConfigurationError(f"{where} has {len(text)} characters", f"Give at most {MAX_TEXT}")
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{where} is not valid YAML: {error}", "Mend that line") from error
+    return task_from(config_from(data, TaskSpec, where=where), layout or Layout(), where=where)
+
+
+def shipped_tasks() -> tuple[str, ...]:
+    """Names of the tasks that come with the library."""
+    return tuple(sorted(path.stem for path in _SHIPPED.glob("*.yaml")))
+
+
+def shipped_task(name: str, layout: Layout | None = None) -> FileTask:
+    """A task that comes with the library.
+
+    Raises:
+        ConfigurationError: If there is none of that name; the nearest is given.
+    """
+    return load_task(_SHIPPED / f"{_known(name, shipped_tasks(), 'task')}.yaml", layout)
 
 
 def task_from(spec: TaskSpec, layout: Layout, *, where: str = "task") -> FileTask:

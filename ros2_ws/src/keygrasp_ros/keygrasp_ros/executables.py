@@ -31,6 +31,7 @@ grasp_generator = functools.partial(run_executable, "grasp_generator")
 pose_refiner = functools.partial(run_executable, "pose_refiner")
 pick_server = functools.partial(run_executable, "pick_server")
 shaped_reward = functools.partial(run_executable, "shaped_reward")
+world_model = functools.partial(run_executable, "world_model")
 skill_robot = functools.partial(run_executable, "skill_robot")
 
 

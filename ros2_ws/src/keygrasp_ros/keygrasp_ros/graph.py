@@ -86,6 +86,7 @@ NODES = (
     NodeSpec("pose_refiner", "PoseRefiner", planners=("refined",)),
     NodeSpec("pick_server", "PickServer"),
     NodeSpec("shaped_reward", "ShapedReward", optional=True),
+    NodeSpec("world_model", "WorldModelNode", optional=True),
     NodeSpec("skill_robot", "SkillRobot", optional=True),
 )
 #: Nodes that a graph holds only where they are asked for.

@@ -27,6 +27,7 @@ from keygrasp_ros.topics import (
     DEPTH,
     DEPTH_INFO,
     GRASP_MARKERS,
+    IMAGINED_MARKERS,
     JOINT_STATES,
     KEYPOINT_MARKERS,
     OBSERVER,
@@ -42,7 +43,7 @@ from keygrasp_ros.topics import (
 #: What is shown; each needs a method of :class:`RerunScene`.
 SHOWN = (
     DEPTH, DEPTH_INFO, OBSERVER, ROBOT_DESCRIPTION, JOINT_STATES, TF, TF_STATIC, KEYPOINT_MARKERS, GRASP_MARKERS,
-    REFINED_MARKERS, OUTCOME_MARKERS, SHAPED_REWARD_MARKERS, RECORD,
+    REFINED_MARKERS, OUTCOME_MARKERS, SHAPED_REWARD_MARKERS, IMAGINED_MARKERS, RECORD,
 )  # fmt: skip
 WORLD, CAMERA, ROBOT = "world", "world/camera", "robot"
 DEPTH_IMAGE, OBSERVER_IMAGE, SUMMARY = f"{CAMERA}/depth", "observer", "summary"

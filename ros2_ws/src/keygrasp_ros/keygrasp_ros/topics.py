@@ -14,6 +14,7 @@ from geometry_msgs.msg import PoseArray, PoseStamped
 from keygrasp_interfaces.action import ExecuteGrasp, Pick
 from keygrasp_interfaces.msg import (
     GraspPlan,
+    ImaginedTrajectory,
     PerceivedScene,
     PickRecord,
     ShapedReward,
@@ -22,7 +23,14 @@ from keygrasp_interfaces.msg import (
     SymbolicState,
     Task,
 )
-from keygrasp_interfaces.srv import ExtractKeypoints, GenerateGrasps, LoadObject, RefineGrasp
+from keygrasp_interfaces.srv import (
+    ExtractKeypoints,
+    GenerateGrasps,
+    LoadObject,
+    PredictOutcome,
+    RefineGrasp,
+    SetTask,
+)
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
@@ -97,6 +105,13 @@ REFINED = Topic("refined", GraspPlan, LATCHED, "pose_refiner", "Refined plan wit
 REFINED_POSES = Topic("refined/poses", PoseArray, LATCHED, "pose_refiner", "Refinement path as poses, last the grasp.")
 REFINED_MARKERS = Topic("refined/markers", MarkerArray, LATCHED, "pose_refiner", "Refinement path and grasp for RViz.")
 RECORD = Topic("pick/record", PickRecord, RELIABLE, "pick_server", "What a pick saw, planned and did, once at its end.")
+PICK_TASK = Topic(
+    "pick/task",
+    String,
+    RELIABLE,
+    "pick_server",
+    "Task of the pick that begins; `world_model` takes it over.",
+)
 OUTCOME_MARKERS = Topic(
     "pick/markers", MarkerArray, LATCHED, "pick_server", "Outcome of the last pick as text for RViz."
 )
@@ -121,6 +136,13 @@ SKILL_EVENTS = Topic(
     "skills/events", SkillEvent, RELIABLE, "skill_robot", "What it practises, how well, and what went wrong."
 )
 SKILL_MARKERS = Topic("skills/markers", MarkerArray, LATCHED, "skill_robot", "Its trail, place and skill for RViz.")
+IMAGINED = Topic(
+    "world_model/imagined", ImaginedTrajectory, LATCHED, "world_model",
+    "Predicted symbols of the plan for the present task, with their uncertainty.",
+)  # fmt: skip
+IMAGINED_MARKERS = Topic(
+    "world_model/markers", MarkerArray, LATCHED, "world_model", "The imagined trajectory for RViz."
+)
 EMERGENCY_STOP = Topic(
     "emergency_stop", Empty, RELIABLE, "anybody", "Each message stops the Delta; `delta_robot` listens."
 )
@@ -136,6 +158,10 @@ LOAD_OBJECT = Endpoint("load_object", LoadObject, "sim_robot", "Put another obje
 RESET_SCENE = Endpoint(
     "reset_scene", Trigger, "sim_robot", "Put the present object back where it lay (simulator only)."
 )
+SET_TASK = Endpoint("world_model/set_task", SetTask, "world_model", "Set the task that is imagined, by name or text.")
+PREDICT = Endpoint(
+    "world_model/predict_outcome", PredictOutcome, "world_model", "Predict how grasps would end, without executing."
+)
 STOP = Endpoint("emergency_stop", Trigger, "delta_robot", "Stop the Delta at once, as the topic of that name does.")
 RESET_STOP = Endpoint(
     "reset_emergency_stop", Trigger, "delta_robot", "Let the Delta move again after an emergency stop, and home it."
@@ -143,7 +169,7 @@ RESET_STOP = Endpoint(
 SKILL_STORE = Endpoint(
     "skills/store", Trigger, "skill_robot", "Let the small robot write what it has learned into its flash now."
 )
-SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE, STOP, RESET_STOP, SKILL_STORE)
+SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE, SET_TASK, PREDICT, STOP, RESET_STOP, SKILL_STORE)
 
 PICK = Endpoint("pick", Pick, "pick_server", "Look, understand, plan, refine, execute.")
 EXECUTE = Endpoint("execute_grasp", ExecuteGrasp, "sim_robot", "Execute one grasp.")
@@ -158,8 +184,8 @@ def lifeline(endpoint: Endpoint) -> Topic:
 
 TOPICS = (
     DEPTH, DEPTH_INFO, OBSERVER, JOINT_STATES, ROBOT_DESCRIPTION, TF, TF_STATIC, SCENE, KEYPOINT_MARKERS, GRASPS,
-    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, OUTCOME_MARKERS, SYMBOLS, TASK,
-    SHAPED_REWARD, SHAPED_REWARD_MARKERS, SKILL_POSE, SKILL_MOTION, SKILL_EVENTS, SKILL_MARKERS, EMERGENCY_STOP,
-    HOLDING, DIAGNOSTICS, CLOCK,
+    GRASP_POSES, GRASP_MARKERS, REFINED, REFINED_POSES, REFINED_MARKERS, RECORD, PICK_TASK, OUTCOME_MARKERS,
+    SYMBOLS, TASK, SHAPED_REWARD, SHAPED_REWARD_MARKERS, IMAGINED, IMAGINED_MARKERS, SKILL_POSE, SKILL_MOTION,
+    SKILL_EVENTS, SKILL_MARKERS, EMERGENCY_STOP, HOLDING, DIAGNOSTICS, CLOCK,
     *(lifeline(endpoint) for endpoint in (EXTRACT, GENERATE, REFINE, EXECUTE)),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from std_msgs.msg import Header
+from std_msgs.msg import Header, String
 
 from keygrasp.errors import InputError, KeygraspError
 from keygrasp.scene import Outcome
@@ -29,7 +29,7 @@ from keygrasp_ros.pick_once import COMMAND
 from keygrasp_ros.pick_steps import STOP_SECONDS, PickSteps
 from keygrasp_ros.running import node_main
 from keygrasp_ros.stages import PlanningStage
-from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, RECORD
+from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, PICK_TASK, RECORD
 from keygrasp_ros.waiting import CancelledError
 
 PARAMETERS = (
@@ -59,6 +59,7 @@ class PickServer(Node):
         self._monitor = Monitor(self, self._steps.missing, f"ready; pick from another terminal: {command}")
         self._records = self.create_publisher(RECORD.type, RECORD.name, RECORD.qos)
         self._markers = self.create_publisher(OUTCOME_MARKERS.type, OUTCOME_MARKERS.name, OUTCOME_MARKERS.qos)
+        self._tasks = self.create_publisher(PICK_TASK.type, PICK_TASK.name, PICK_TASK.qos)
         self._server = ActionServer(
             self, PICK.type, PICK.name, self._execute, callback_group=group, cancel_callback=accept_cancel
         )
@@ -85,6 +86,8 @@ class PickServer(Node):
         try:
             pick.goal = handle.request
             place_at = self._place_at(handle.request)
+            if pick.goal.task:  # whoever imagines or scores learns what it is for, before the first image
+                self._tasks.publish(String(data=pick.goal.task))
             self._plan(handle, pick)
             if not pick.plan.found:
                 return self._end(handle, pick, Outcome.NO_GRASP, pick.plan.reason)
