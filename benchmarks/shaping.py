@@ -1,19 +1,28 @@
 """Scores a millisecond of the language model's potential: cached in batches, and uncached against a local server.
 
+The server works on so many requests at once (its slots) and lets others wait, as llama.cpp's and vLLM's do: its limit
+is slots over seconds. A client with as many requests under way as there are slots leaves each idle from an answer to
+the next request; with twice as many the next one waits at the server already. Beside each run, with the same server, a
+bare HTTP connection a thread tells what of the limit is lost to the server and the machine.
+
 python benchmarks/shaping.py --json benchmarks/results/shaping-client.json
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
+import json
 import multiprocessing
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -24,14 +33,16 @@ from keygrasp.scene.symbols import COLUMN
 from keygrasp.shaping.grasp_mdp import grasp_mdp
 from keygrasp.shaping.llm import LLMPotential
 from keygrasp.shaping.llm_client import LLMConfig
+from keygrasp.shaping.llm_prompt import messages
 
 # The server that misbehaves in the tests behaves here.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from chat_server import ChatServer
 
 _BATCH = 4096
-#: Seconds that the server takes, and requests at once.
-_SETTINGS = ((0.05, 1), (0.05, 4), (0.05, 16), (0.2, 1), (0.2, 8), (0.2, 32))
+#: Seconds that the server takes for a request, and its slots.
+_SERVERS = ((0.05, 4), (0.05, 16), (0.2, 8), (0.2, 32))
+_SETTINGS = tuple((seconds, slots, times * slots) for seconds, slots in _SERVERS for times in (1, 2))
 
 
 def states(count: int) -> np.ndarray:
@@ -42,45 +53,76 @@ def states(count: int) -> np.ndarray:
     return rows
 
 
-def serve(server_seconds: float, pipe: Connection) -> None:
+def serve(server_seconds: float, slots: int, pipe: Connection) -> None:
     """A server in a process of its own, until the other end of the pipe says something."""
+    free = threading.Semaphore(slots)
 
     def behave(*_: Any) -> str:
-        time.sleep(server_seconds)
+        with free:
+            time.sleep(server_seconds)
         return '{"score": 0.5}'
 
     with ChatServer(behave) as server:
         pipe.send(server.url)
         pipe.recv()
-        pipe.send(len(server.requests))
 
 
-def uncached(server_seconds: float, concurrency: int, seconds: float, folder: Path) -> dict[str, Any]:
-    """Scores a second of states that were never seen, once connections are open."""
+def uncached(server_seconds: float, slots: int, at_once: int, seconds: float, folder: Path) -> dict[str, Any]:
+    """Scores a second of states that were never seen, once connections are open; then those of bare connections."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    server = context.Process(target=serve, args=(server_seconds, there))
+    server = context.Process(target=serve, args=(server_seconds, slots, there))
     server.start()
-    count, first = round(seconds / server_seconds) * concurrency, 2 * concurrency
+    url = here.recv()
+    limit = slots / server_seconds
+    count, first = round(seconds * limit / at_once) * at_once, 2 * at_once
     rows = states(first + count)
-    config = {"cache": folder / f"{server_seconds}-{concurrency}.db", "concurrency": concurrency}
-    with LLMPotential(LLMConfig(base_url=here.recv(), **config)) as potential:
+    config = LLMConfig(base_url=url, cache=folder / f"{server_seconds}-{slots}-{at_once}.db", concurrency=at_once)
+    with LLMPotential(config) as potential:
         potential.values(rows[:first], Task())
         begin, used = time.perf_counter(), time.process_time()
         potential.values(rows[first:], Task())
         wall, cpu = time.perf_counter() - begin, time.process_time() - used
+        assert potential.counters.calls == first + count
+    bare = bare_rate(url, rows[0], count // at_once, at_once)
     here.send("end")
-    assert here.recv() == first + count
     server.join()
-    limit = concurrency / server_seconds
     return {
         "server_seconds": server_seconds,
-        "concurrency": concurrency,
+        "slots": slots,
+        "at_once": at_once,
         "scores_a_second": count / wall,
         "limit_of_the_server": limit,
         "share_of_the_limit": count / wall / limit,
+        "share_of_bare_connections": bare / limit,
         "cpu_milliseconds_a_score": cpu / count * 1e3,
     }
+
+
+def bare_rate(url: str, row: np.ndarray, requests: int, at_once: int) -> float:
+    """Answers a second of ``at_once`` threads, each with an open connection and ``requests`` requests."""
+    parts = urlsplit(url)
+    body = json.dumps({"model": "default", "messages": messages(row, Task()), "temperature": 0})
+
+    opened = threading.Barrier(at_once + 1)
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection(str(parts.hostname), parts.port)
+        for number in range(1 + requests):
+            if number == 1:
+                opened.wait()
+            connection.request("POST", f"{parts.path}/chat/completions", body, {"Content-Type": "application/json"})
+            connection.getresponse().read()
+        connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    opened.wait()
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return requests * at_once / (time.perf_counter() - begin)
 
 
 def cached(seconds: float, folder: Path) -> dict[str, Any]:
@@ -122,9 +164,10 @@ def main() -> None:
     print(f"{known['scores_a_cpu_millisecond']:.0f} scores a ms of processor time")
     for row in new:
         print(
-            f"uncached, server takes {1e3 * row['server_seconds']:.0f} ms, {row['concurrency']:2d} at once: "
-            f"{row['scores_a_second']:6.1f} scores/s, {100 * row['share_of_the_limit']:.0f}% of the server's limit, "
-            f"{row['cpu_milliseconds_a_score']:.1f} ms of processor time each"
+            f"uncached, server takes {1e3 * row['server_seconds']:.0f} ms with {row['slots']:2d} slots, "
+            f"{row['at_once']:2d} at once: {row['scores_a_second']:6.1f} scores/s, "
+            f"{100 * row['share_of_the_limit']:.0f}% of the server's limit, bare connections "
+            f"{100 * row['share_of_bare_connections']:.0f}%, {row['cpu_milliseconds_a_score']:.2f} ms of processor time"
         )
     if arguments.json:
         write_json(arguments.json, {"cached": known, "uncached": new, "provenance": provenance()})

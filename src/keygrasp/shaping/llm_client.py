@@ -48,7 +48,8 @@ class LLMConfig:
         attempts: Attempts for one state.
         backoff: Seconds before the second attempt; doubled each time, times a random factor from 0.5 to 1.
         max_backoff: Longest pause in seconds, also where the server asks for more.
-        concurrency: Requests under way at the same time.
+        concurrency: Requests under way at the same time. Twice what the server works on at once keeps it busy: the next
+            request is there when an answer leaves.
         answer_tokens: Tokens that an answer may have.
         max_calls: Budget of requests; states beyond it get the fallback.
         max_tokens: Budget of tokens, prompts and answers together.
