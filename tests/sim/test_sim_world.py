@@ -8,7 +8,7 @@ import pytest
 import trimesh
 
 from keygrasp.errors import InputError, MeshError
-from keygrasp.sim import World
+from keygrasp.sim import World, clients
 
 
 def test_box_rests_with_its_surface_on_the_table(world, box):
@@ -101,6 +101,24 @@ def test_worlds_are_independent(box):
         assert second.height_of(two) < 0.29
         with pytest.raises(InputError, match="not in this world"):
             second.object_pose(one)
+
+
+def test_a_world_in_a_used_client_is_as_good_as_new(box, monkeypatch):
+    monkeypatch.setattr(clients, "_idle", [])
+
+    def tumble(width):
+        with World(friction=0.3) as world:
+            handle = world.add_object(box(width), (0, 0, 0.2), (0.1, 0.3, 0.2, 0.9))
+            world.save()
+            world.step(200)
+            return world.client, world.object_pose(handle), world.bullet.getNumBodies(physicsClientId=world.client)
+
+    new, pose, bodies = tumble(0.04)
+    assert tumble(0.06)[0] == new
+    used, again, bodies_again = tumble(0.04)
+    assert used == new
+    assert np.array_equal(pose, again)
+    assert bodies == bodies_again
 
 
 def test_snapshot_returns_exactly(world, box):

@@ -16,6 +16,7 @@ from keygrasp.errors import InputError, MeshError
 from keygrasp.extras import require
 from keygrasp.geometry.cameras import Intrinsics
 from keygrasp.geometry.poses import Array, make_pose, quaternion_from_rotation, rotation_from_quaternion
+from keygrasp.sim.clients import give_client, take_client
 from keygrasp.sim.rendering import look_at, metric_depth, pinhole, render
 from keygrasp.sim.shapes import collision_shape, visual_shape
 
@@ -80,7 +81,7 @@ class World:
         self._objects: dict[int, ObjectHandle] = {}
         self._object_friction: dict[int, float] = {}
         self._robots: dict[int, Callable[[], None]] = {}
-        self.client: int = self.bullet.connect(self.bullet.DIRECT)
+        self.client = take_client(self.bullet)
         self.bullet.setPhysicsEngineParameter(
             fixedTimeStep=self.time_step,
             numSolverIterations=solver_iterations,
@@ -103,8 +104,8 @@ class World:
     def close(self) -> None:
         """Free the client; a second call does nothing."""
         if self.client >= 0:
-            self.bullet.disconnect(physicsClientId=self.client)
-            self.client = -1
+            client, self.client = self.client, -1
+            give_client(self.bullet, client)
 
     @property
     def objects(self) -> tuple[ObjectHandle, ...]:
