@@ -48,6 +48,7 @@ COMMANDS = {
     "objects": Command("keygrasp.cli.objects:run", "list, show and check objects and databases"),
     "collect": Command("keygrasp.cli.collect:run", "collect physics outcomes to train on"),
     "contact": Command("keygrasp.cli.contact:run", "fit the model that labels grasps without physics"),
+    "outcomes": Command("keygrasp.cli.outcomes:run", "fit the model that tells from an image how grasps would end"),
     "train": Command("keygrasp.cli.train:run", "train the refiner"),
     "ablate": Command("keygrasp.cli.ablate:run", "what each part of the refiner is worth, one thing changed at a time"),
     "delta": Command("keygrasp.cli.delta:run", "emulate a Delta X on a serial port, calibrate a real one, compare"),

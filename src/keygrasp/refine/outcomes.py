@@ -150,6 +150,9 @@ class OutcomePredictor:
             raise InputError(f"there is no object {segment_index}: {len(perceived.segments)} object(s) are seen")
         if grasps.ndim != 2 or grasps.shape[1] != 5 or not np.all(np.isfinite(grasps)):
             raise InputError(f"grasps of shape {grasps.shape}", "Give (n, 5) finite numbers: x, y, z, yaw, width")
+        if len(grasps) == 0:
+            nothing = np.empty(0)
+            return Expectation(np.empty((0, len(CAUSES))), nothing, nothing, nothing, nothing, nothing)
         scene = SceneTensors.build([perceived.height_map], [perceived.keypoints[segment_index]])
         rows = torch.as_tensor(grasps, dtype=torch.float32)
         return self.network.expect(featurise(scene, torch.zeros(len(rows), dtype=torch.long), rows, gripper))

@@ -20,6 +20,7 @@ from keygrasp.errors import InputError
 from keygrasp.grasps import GraspGenerator, footprint_clear, grasps_from_array, random_feasible
 from keygrasp.perception import Perceived, perceive
 from keygrasp.refine.actions import ActionSet
+from keygrasp.refine.outcomes import OutcomePredictor
 from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
 from keygrasp.refine.values import Evaluator, Weights
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp, ReachFilter
@@ -119,8 +120,9 @@ def build(name: str, **options: Any) -> NetworkPlanner:
         raise InputError(f"planner '{name}': {error}", "Check the planner's options") from error
 
 
-def _refined(weights: Weights, **options: Any) -> Search:
-    refiner, generator = Refiner(weights, RefinerConfig(**options)), GraspGenerator()
+def _refined(weights: Weights, outcomes: str | Path | None = None, **options: Any) -> Search:
+    predictor = OutcomePredictor.load(Path(outcomes)) if outcomes is not None else None
+    refiner, generator = Refiner(weights, RefinerConfig(**options), predictor), GraspGenerator()
 
     def search(request: Request) -> GraspPlan:
         generated = generator.generate(request.perceived, request.segment, request.gripper, request.reach)

@@ -15,6 +15,7 @@ from keygrasp.errors import InputError
 from keygrasp.grasps import footprint_clear, grasp_array, grasps_from_array, random_feasible
 from keygrasp.perception import Perceived
 from keygrasp.refine.actions import EXECUTE, ActionSet
+from keygrasp.refine.outcomes import OutcomePredictor
 from keygrasp.refine.values import Evaluator, Rollout, Weights, greedy_rollout
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp, ReachFilter
 from keygrasp.tensorfiles import shipped_model
@@ -43,6 +44,10 @@ class RefinerConfig:
         sure: Success probability under which the search goes on once with ``more_starts``.
         more_starts: Random feasible grasps of that second look (0: there is none).
         threshold: Success probability under which the answer is "no grasp" (0 answers always).
+        outcome_weight: How much the outcome model's logit of success counts beside the network's when finalists are
+            ranked; as the next two, 0 asks no outcome model.
+        push_cost: What a centimetre costs by which a finalist is expected to move the object, in logits.
+        force_cost: What ten newtons cost that it is expected to press with while descending, in logits.
         actions: Step sizes and bounds of the moves.
     """
 
@@ -53,6 +58,9 @@ class RefinerConfig:
     sure: float = 0.9
     more_starts: int = 160
     threshold: float = 0.0
+    outcome_weight: float = 0.0
+    push_cost: float = 0.0
+    force_cost: float = 0.0
     actions: ActionSet = field(default_factory=ActionSet)
 
     def __post_init__(self) -> None:
@@ -64,28 +72,49 @@ class RefinerConfig:
             raise InputError("refiner: random_starts, max_steps ≥ 0 and refined_starts, finalists ≥ 1 are needed")
         if not (0 <= self.threshold < 1 and 0 <= self.sure <= 1):
             raise InputError(f"refiner: threshold {self.threshold} and sure {self.sure} must be probabilities")
+        if not all(0 <= value < 1e3 for value in (self.outcome_weight, self.push_cost, self.force_cost)):
+            raise InputError("refiner: outcome_weight, push_cost and force_cost lie in [0, 1000)")
+
+    @property
+    def asks_outcomes(self) -> bool:
+        """Whether an outcome model has a say."""
+        return max(self.outcome_weight, self.push_cost, self.force_cost) > 0
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What a search found: the grasp's logit, the path (n, 5) that ends in it, and the starts (m, 5), best first."""
+    """What a search found: the grasp's logit and rank, the path (n, 5) to it, and the starts (m, 5), best first."""
 
     logit: float
+    rank: float
     path: NDArray[np.float32]
     starts: Array
 
 
 class Refiner:
-    """Refines grasps on one object of a perceived image."""
+    """Refines grasps on one object of a perceived image.
 
-    def __init__(self, weights: Weights, config: RefinerConfig | None = None) -> None:
-        self.weights = weights
+    Args:
+        weights: The network.
+        config: How to search.
+        outcomes: Outcome model that has a say where the configuration gives it one.
+
+    Raises:
+        InputError: If it is to have a say and there is none.
+    """
+
+    def __init__(
+        self, weights: Weights, config: RefinerConfig | None = None, outcomes: OutcomePredictor | None = None
+    ) -> None:
+        self.weights, self.outcomes = weights, outcomes
         self.config = config or RefinerConfig()
+        if self.config.asks_outcomes and outcomes is None:
+            raise InputError("refiner: outcome_weight and costs need an outcome model", "Name one, or set them to 0")
 
     @classmethod
-    def load(cls, path: Path, config: RefinerConfig | None = None) -> Refiner:
-        """Read weights from a safetensors file."""
-        return cls(Weights.load(path), config)
+    def load(cls, path: Path, config: RefinerConfig | None = None, outcomes: Path | None = None) -> Refiner:
+        """Read weights, and those of an outcome model where one is named, from safetensors files."""
+        return cls(Weights.load(path), config, OutcomePredictor.load(outcomes) if outcomes is not None else None)
 
     def refine(
         self,
@@ -110,12 +139,12 @@ class Refiner:
         evaluator = Evaluator(self.weights, perceived, segment_index, gripper, attempts)
         drawn = random_feasible(perceived, segment_index, gripper, rng, config.random_starts, reach)
         starts = np.concatenate([grasp_array(candidates), drawn])
-        found = self._search(evaluator, perceived, starts, reach)
+        found = self._search(evaluator, perceived, segment_index, starts, reach)
         unsure = found is None or self.weights.calibration.probability(found.logit) < config.sure
         if unsure and config.more_starts > 0:
             drawn = random_feasible(perceived, segment_index, gripper, rng, config.more_starts, reach)
-            second = self._search(evaluator, perceived, drawn, reach)
-            if found is None or (second is not None and second.logit > found.logit):
+            second = self._search(evaluator, perceived, segment_index, drawn, reach)
+            if found is None or (second is not None and second.rank > found.rank):
                 found = second
         if found is None:
             reason = (
@@ -127,7 +156,7 @@ class Refiner:
         return self._answer(found, evaluator.evaluations)
 
     def _search(
-        self, evaluator: Evaluator, perceived: Perceived, starts: Array, reach: ReachFilter | None
+        self, evaluator: Evaluator, perceived: Perceived, segment_index: int, starts: Array, reach: ReachFilter | None
     ) -> _Found | None:
         """Score starts (n, 5), refine the best, and choose the most robust of what was visited."""
         config = self.config
@@ -142,10 +171,29 @@ class Refiner:
         if not finalists:
             return None
         steps, paths = (torch.tensor(part) for part in zip(*finalists, strict=True))
-        robust = _robust_logits(evaluator, rollout.visited[steps, paths], rollout.execute[steps, paths])
-        winner = int(robust.argmax())
+        last = rollout.visited[steps, paths]
+        robust = _robust_logits(evaluator, last, rollout.execute[steps, paths])
+        ranks = robust + self._said_by_outcomes(perceived, segment_index, last, evaluator.gripper)
+        winner = int(ranks.argmax())
         step, path = finalists[winner]
-        return _Found(float(robust[winner]), rollout.visited[: step + 1, path].numpy(), starts[order.numpy()])
+        way = rollout.visited[: step + 1, path].numpy()
+        return _Found(float(robust[winner]), float(ranks[winner]), way, starts[order.numpy()])
+
+    def _said_by_outcomes(
+        self, perceived: Perceived, segment_index: int, grasps: Tensor, gripper: GripperSpec
+    ) -> Tensor:
+        """What the outcome model adds to the ranks of grasps (n, 5), in logits; zeros where it isn't asked."""
+        config = self.config
+        if self.outcomes is None or not config.asks_outcomes:
+            return torch.zeros(len(grasps))
+        expected = self.outcomes(perceived, segment_index, grasps.double().numpy(), gripper)
+        success = np.clip(expected.success, 1e-6, 1 - 1e-6)
+        said = (
+            config.outcome_weight * np.log(success / (1 - success))
+            - config.push_cost * expected.moved / 0.01
+            - config.force_cost * expected.force / 10.0
+        )
+        return torch.as_tensor(said, dtype=torch.float32)
 
     def _answer(self, found: _Found, evaluations: int) -> GraspPlan:
         probability = self.weights.calibration.probability(found.logit)

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from keygrasp.curriculum import SCHEDULERS
-from keygrasp.errors import ConfigurationError, InputError
-from keygrasp.experience.contact_model import ContactModel, load_contact_model, scheduled_rate
+from keygrasp.errors import ConfigurationError
+from keygrasp.experience.contact_model import scheduled_rate
 from keygrasp.files import write_json
 from keygrasp.protocol.statistics import auroc
 from keygrasp.provenance import provenance
@@ -34,6 +34,7 @@ from keygrasp.refine.network import NetworkConfig, QNetwork, load_network, save_
 from keygrasp.refine.sequences import SequenceReplay, explore
 from keygrasp.refine.state import featurise, noisy_heights
 from keygrasp.refine.targets import n_step_targets, retrace_targets
+from keygrasp.refine.teachers import ContactTeacher, OutcomeTeacher, Teacher
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,9 @@ class TrainConfig:
         dropout: Share of the trunk's units that are left out of a training step.
         start: Weights to start from instead of random ones.
         contact_model: Contact model that labels further grasps (see :mod:`keygrasp.experience.contact_model`).
+        outcome_model: Model that does so from the images instead (see :mod:`keygrasp.refine.outcomes`).
         virtual_batch: Grasps around the labels that it labels a step.
-        virtual_executions: Executions with KG-1's errors over which each of these labels is the mean.
+        virtual_executions: Executions with KG-1's errors over which each of a contact model's labels is the mean.
         evaluate_every: Steps between looks at the validation labels (and checkpoints).
         shaping: Potential whose shaping term is logged along the moves; in targets from labels it cancels.
         shaping_scale: Factor of that term.
@@ -102,6 +104,7 @@ class TrainConfig:
     dropout: float = 0.0
     start: Path | None = None
     contact_model: Path | None = None
+    outcome_model: Path | None = None
     virtual_batch: int = 0
     virtual_executions: int = 4
     evaluate_every: int = 250
@@ -122,8 +125,11 @@ class TrainConfig:
             raise ConfigurationError("train: dropout lies in [0, 1), height_noise is at least 0")
         if self.virtual_batch < 0 or self.virtual_executions < 1:
             raise ConfigurationError("train: virtual_batch is at least 0, virtual_executions at least 1")
-        if (self.virtual_batch > 0) != (self.contact_model is not None):
-            raise ConfigurationError("train: contact_model and virtual_batch need each other", "Give both or neither")
+        if (self.contact_model is not None) + (self.outcome_model is not None) != (self.virtual_batch > 0):
+            raise ConfigurationError(
+                "train: contact_model or outcome_model and virtual_batch need each other",
+                "Give one of the two, or none",
+            )
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigurationError(f"train: device is {self.device!r}", "Known: auto, cpu, cuda")
         if self.scheduler not in ("even", *SCHEDULERS):
@@ -155,7 +161,7 @@ class Trainer:
         self.data = data.to(self.device)
         self.validation = validation.to(self.device) if validation is not None else None
         self.online = _start(config).to(self.device)
-        self.teacher = load_contact_model(config.contact_model).to(self.device) if config.contact_model else None
+        self.teacher = _teacher(config, self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False).eval()
         self.optimiser = torch.optim.AdamW(
             self.online.parameters(), config.learning_rate, weight_decay=config.weight_decay
@@ -184,7 +190,8 @@ class Trainer:
         losses = {"execute_loss": execute_loss}
         if self.teacher is not None:
             begin = self._charge("update", begin)
-            index, grasps, success = self._virtual(self.teacher, generator)
+            index, grasps = self._draw_poses(self.config.virtual_batch, generator)
+            success = self.teacher.success(self.data, index, grasps, generator)
             begin = self._charge("rollouts", begin)
             logits = self._logits(index, grasps, generator)
             losses["virtual_loss"] = functional.binary_cross_entropy_with_logits(logits, success)
@@ -272,18 +279,6 @@ class Trainer:
             features = noisy_heights(features, self.config.height_noise, self.step)
         logits: Tensor = self.online(features)[:, EXECUTE]
         return logits
-
-    def _virtual(self, teacher: ContactModel, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Scenes (B,), poses (B, 5) around labels, and their mean success by the contact model."""
-        index, grasps = self._draw_poses(self.config.virtual_batch, generator)
-        data = self.data
-        if data.solids is None:
-            raise InputError("a contact model needs the scenes' true geometry", "Load the labels with solids=True")
-        success = teacher.robust_success(
-            data.solids, index, grasps, data.gripper,
-            executions=self.config.virtual_executions, generator=generator,
-        )  # fmt: skip
-        return index, grasps, success
 
     def _draw_poses(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Scenes (count,) and poses (count, 5) around labels, near and far."""
@@ -389,6 +384,13 @@ def _start(config: TrainConfig) -> QNetwork:
             raise ConfigurationError(f"train: {config.start} has layers of other sizes", f"Give {weights.config}")
         network.load_state_dict(weights.state_dict())
     return network
+
+
+def _teacher(config: TrainConfig, device: torch.device) -> Teacher | None:
+    """Who labels further grasps; ``None`` for nobody."""
+    if config.contact_model is not None:
+        return ContactTeacher(config.contact_model, config.virtual_executions, device)
+    return OutcomeTeacher(config.outcome_model, device) if config.outcome_model is not None else None
 
 
 def _device(name: str) -> torch.device:

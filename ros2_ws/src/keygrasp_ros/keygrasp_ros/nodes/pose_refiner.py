@@ -27,6 +27,7 @@ from keygrasp_ros.topics import REFINE, REFINED, REFINED_MARKERS, REFINED_POSES
 
 PARAMETERS = (
     Parameter("weights", "", "Path of the refiner's weights (safetensors); empty for those that ship with keygrasp."),
+    Parameter("outcome_weights", "", "Path of an outcome model that has a say in the ranking; empty for none."),
     SEED,
     *PERCEPTION,
     *GRIPPER,
@@ -47,19 +48,20 @@ class PoseRefiner(Node):
         self._reach = reach_of(read, self._perceiver)
         self._gripper = fill(read, "gripper", GripperSpec)
         self._missing = ""
-        self._refiner = self._load(read("weights"), fill(read, "refiner", RefinerConfig))
+        self._refiner = self._load(read("weights"), fill(read, "refiner", RefinerConfig), read("outcome_weights"))
         self._plans, self._poses, self._markers = (
             Mirror(self, topic) for topic in (REFINED, REFINED_POSES, REFINED_MARKERS)
         )
         self._lifeline = offer(self, REFINE)
         serve(self, REFINE, self._answer)
 
-    def _load(self, weights: str, config: RefinerConfig) -> Refiner | None:
+    def _load(self, weights: str, config: RefinerConfig, outcomes: str) -> Refiner | None:
         single_thread()
+        named = Path(outcomes) if outcomes else None
         try:
-            return Refiner.load(Path(weights) if weights else default_weights(), config)
+            return Refiner.load(Path(weights) if weights else default_weights(), config, named)
         except KeygraspError as error:
-            if weights:  # somebody named this file: starting without it would hide the mistake
+            if weights or outcomes or config.asks_outcomes:  # starting without what was named would hide a mistake
                 raise
             self._missing = str(error)
             self.get_logger().warning(f"no refinement: {error}")
