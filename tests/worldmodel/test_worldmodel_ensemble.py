@@ -41,7 +41,7 @@ def test_what_is_held_moves_with_the_gripper(layout, row):
     row[layout.columns["blue.object_x"]] = 0.02
     actions = torch.tensor([[0.5, -1.0, 0.4, 1.0, 1.0]])
     frame = dynamics.frame_of(row[None], actions)
-    fixed = dynamics.fixed_to_gripper(frame, torch.zeros(1, 6))
+    fixed = dynamics.fixed_to_gripper(frame.motion, frame.offset, torch.zeros(1, 6))
     after = dynamics.apply(frame, dynamics.Changes(torch.zeros(1, 6), fixed, torch.zeros(1, 3, 2)))[0]
     turn = math.radians(25)
     gripper = after[:2]

@@ -187,13 +187,19 @@ def changes_between(frame: Frame, after: Tensor) -> Changes:
     )
 
 
-def fixed_to_gripper(frame: Frame, rest: Tensor) -> Tensor:
-    """Changes (..., O, 7) of objects that are held: those of the gripper, whose predicted rest is (..., 6)."""
-    motion = frame.motion[..., :4] + rest[..., :4] * _constant(GRIPPER_SCALE[:4], rest)
+def fixed_to_gripper(motion: Tensor, offset: Tensor, rest: Tensor) -> Tensor:
+    """Changes (..., O, 7) of objects that are held, as a body does that is fixed to the gripper.
+
+    Args:
+        motion: (..., 5) and
+        offset: (..., O, 2) of a frame.
+        rest: (..., 6) predicted changes of the gripper.
+    """
+    motion = motion[..., :4] + rest[..., :4] * _constant(GRIPPER_SCALE[:4], rest)
     turn = motion[..., 3, None]
     cos, sin = turn.cos() - 1, turn.sin()
-    along = motion[..., 0, None] + cos * frame.offset[..., 0] - sin * frame.offset[..., 1]
-    across = motion[..., 1, None] + sin * frame.offset[..., 0] + cos * frame.offset[..., 1]
+    along = motion[..., 0, None] + cos * offset[..., 0] - sin * offset[..., 1]
+    across = motion[..., 1, None] + sin * offset[..., 0] + cos * offset[..., 1]
     up = motion[..., 2, None].expand_as(along)
     moved = torch.stack([along, across, up, turn.expand_as(along)], dim=-1) / _constant(OBJECT_SCALE[:4], rest)
     return torch.cat([moved, moved.new_zeros((*moved.shape[:-1], 3))], dim=-1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from torch.nn import functional
 
 from keygrasp.configuration import config_from
 from keygrasp.errors import InputError
-from keygrasp.tensorfiles import read_tensors, shipped_model, write_tensors
+from keygrasp.tensorfiles import read_tensors, write_tensors
 from keygrasp.worldmodel import dynamics
 from keygrasp.worldmodel.dynamics import Changes, Frame
 from keygrasp.worldmodel.layout import Layout
@@ -32,8 +31,8 @@ FORMAT = "keygrasp-ensemble-1"
 DEFAULT_ENSEMBLE = "worldmodel.safetensors"
 _MAX_BYTES = 256 * 2**20
 _REMEDY = "Train it anew: keygrasp worldmodel train"
-#: Bounds of log-variances of changes over their scales: a millimetre's hundredth, and some centimetres.
-_LOG_VARIANCE = (-7.0, 4.0)
+#: Bounds of log-variances of changes over their scales: a millimetre, and three centimetres.
+_LOG_VARIANCE = (-5.0, 2.0)
 _OWN = dynamics.OBJECT_TARGETS
 #: How sure a network is at first that an object is not held.
 _FREE = 2.0
@@ -109,23 +108,22 @@ class Ensemble(nn.Module):
 
     # Predictions of members
 
-    def predict(self, frame: Frame, inputs: Tensor, members: Tensor | None = None) -> Prediction:
-        """Predictions of members for a batch each.
+    def predict(self, motion: Tensor, offset: Tensor, inputs: Tensor) -> Prediction:
+        """Predictions of every member for a batch of its own.
 
         Args:
-            frame: With leading dimensions (M, B).
+            motion: (M, B, 5) and
+            offset: (M, B, O, 2) of frames.
             inputs: (M, B, O, INPUTS).
-            members: (M,) indices of the members; ``None`` for all in turn.
         """
         count, batch, objects, _ = inputs.shape
         by_object = (count, batch, objects, -1)
-        x = torch.relu(self.first(inputs.flatten(1, 2), members))
-        x = torch.relu(self.second(x, members))
-        own = self.object_head(x, members).reshape(by_object)
-        grip = self.gripper_head(x.reshape(by_object).amax(dim=2), members)
-        rest, grip_variance = grip.chunk(2, dim=-1)
+        x = torch.relu(self.first(inputs.flatten(1, 2)))
+        x = torch.relu(self.second(x))
+        own = self.object_head(x).reshape(by_object)
+        rest, grip_variance = self.gripper_head(x.reshape(by_object).amax(dim=2)).chunk(2, dim=-1)
         hold = torch.sigmoid(own[..., :1] - _FREE)
-        changes = hold * dynamics.fixed_to_gripper(frame, rest) + own[..., 1 : 1 + _OWN]
+        changes = hold * dynamics.fixed_to_gripper(motion, offset, rest) + own[..., 1 : 1 + _OWN]
         variance = own[..., 1 + _OWN : 1 + 2 * _OWN]
         return Prediction(Changes(rest, changes, own[..., -2:]), grip_variance, variance)
 
@@ -159,7 +157,7 @@ class Ensemble(nn.Module):
     def _all(self, frame: Frame, inputs: Tensor) -> tuple[Changes, Changes]:
         """Mean and spread over all members."""
         m = self.config.members
-        found = self.predict(_each(frame, lambda x: x.expand(m, *x.shape)), inputs.expand(m, *inputs.shape)).mean
+        found = self.predict(*(x.expand(m, *x.shape) for x in (frame.motion, frame.offset, inputs))).mean
         found = found._replace(contacts=torch.sigmoid(found.contacts))
         return Changes(*(x.mean(dim=0) for x in found)), Changes(*(x.std(dim=0, correction=0) for x in found))
 
@@ -171,7 +169,7 @@ class Ensemble(nn.Module):
             parts = x.reshape(m, -1, *x.shape[1:])
             return torch.cat([parts, parts.roll(1, dims=0)], dim=1)  # member g gets parts g and g − 1
 
-        found = self.predict(_each(frame, twice), twice(inputs)).mean
+        found = self.predict(twice(frame.motion), twice(frame.offset), twice(inputs)).mean
         found = found._replace(contacts=torch.sigmoid(found.contacts))
 
         def halves(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -224,28 +222,12 @@ class _Linear(nn.Module):
         self.weight = nn.Parameter((2 * torch.rand((members, inputs, outputs), generator=draw) - 1) * bound)
         self.bias = nn.Parameter(torch.zeros(members, 1, outputs))
 
-    def forward(self, x: Tensor, members: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """(M, N, inputs) → (M, N, outputs)."""
-        if members is None:
-            return torch.baddbmm(self.bias, x, self.weight)
-        return torch.baddbmm(self.bias[members], x, self.weight[members])
+        return torch.baddbmm(self.bias, x, self.weight)
 
 
 def _bounded(raw: Tensor) -> Tensor:
     """Log-variances softly kept within their bounds."""
     low, high = _LOG_VARIANCE
     return low + functional.softplus(high - functional.softplus(high - raw) - low)
-
-
-def _each(frame: Frame, change: Callable[[Tensor], Tensor]) -> Frame:
-    return Frame(*(change(getattr(frame, name)) for name in ("gripper", "objects", "cos", "sin", "offset", "motion")))
-
-
-def default_ensemble() -> Path:
-    """Path of the ensemble that ships with the project.
-
-    Raises:
-        InputError: If it is not there.
-    """
-    remedy = "Make them with 'keygrasp worldmodel collect' and 'keygrasp worldmodel train', and name the file"
-    return shipped_model(DEFAULT_ENSEMBLE, remedy)
