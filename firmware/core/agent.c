@@ -121,7 +121,7 @@ static bool plan(kg_agent *agent, const kg_pose *pose, kg_decision *decision) {
 }
 
 /* The body has changed: every skill has to show anew that it is learned, from the elementary ones up, and all models are
- * opened for change. What they know stays. */
+ * opened for change. What they know stays. A run that is under way is given up. */
 static void doubt_all(kg_agent *agent, kg_decision *decision) {
     for (int skill = 0; skill < KG_SKILLS; skill++) {
         kg_skill *memory = &agent->memory.skill[skill];
@@ -131,6 +131,8 @@ static void doubt_all(kg_agent *agent, kg_decision *decision) {
         }
     }
     agent->run.surprise = 0;
+    agent->run.strikes = STRIKES; /* it may also be a motor that is stuck: test them before anything else */
+    agent->run.phase = TEST_NEXT;
     decision->events |= KG_LOST;
 }
 

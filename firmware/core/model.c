@@ -4,12 +4,12 @@
 
 static const kg_q MOST_VARIANCE = KG_Q(200);
 static const kg_q HOTTEST = KG_ONE;
-static const kg_q COLDEST = KG_Q(0.04);
-static const kg_q COOLING = KG_Q(0.95);
+static const kg_q COLDEST = KG_Q(0.1);
+static const kg_q COOLING = KG_Q(0.99);
 /* A difference in fitness that a temperature of 1 accepts with probability 1/e. */
-static const kg_q FITNESS_SCALE = KG_Q(0.25);
+static const kg_q FITNESS_SCALE = KG_Q(0.2);
 /* What was accepted by luck is overtaken after a while: it loses this each time that it defends itself. */
-static const kg_q AGEING = KG_Q(0.01);
+static const kg_q AGEING = KG_Q(0.045);
 /* Fitness of what has never been tried. */
 static const kg_q UNTRIED = KG_Q(-1000);
 /* A fall of fitness by more than this means that the body has changed: search widely again. */

@@ -95,8 +95,8 @@ uint16_t kg_foundations(int skill) {
 
 const kg_annealed *kg_annealed_of(const kg_entry *entry) {
     /* Indices are outcome · KG_FEATURES + feature. */
-    static const kg_annealed command = {{1, 2}, 2, {KG_Q(0.5), KG_Q(0.5)}};
-    static const kg_annealed move = {{0, 1}, 2, {KG_Q(0.2), KG_Q(0.4)}};
+    static const kg_annealed command = {{1, 2}, 2, {KG_Q(0.35), KG_Q(0.35)}};
+    static const kg_annealed move = {{0, 1}, 2, {KG_Q(0.05), KG_Q(0.1)}};
     static const kg_annealed curve = {{0, 1, 3}, 3, {KG_Q(0.5), KG_Q(2), KG_Q(0.3)}};
     static const kg_annealed polygon = {{0, 2, 3}, 3, {KG_Q(0.3), KG_Q(0.2), KG_Q(0.2)}};
     switch (entry->kind) {

@@ -29,7 +29,7 @@ const BX_LR = 0x4770;
 
 let chip, clock, incoming, outgoing, motors, nextByteAt, decision, lastLine;
 const worn = new Set();
-const figures = { decisions: 0, most_cycles: 0, total_cycles: 0, stack: 0, instructions: 0, watchdog_resets: 0 };
+const figures = { decisions: 0, most_cycles: 0, total_cycles: 0, stack: 0, instructions: 0, cycles: 0, watchdog_resets: 0 };
 
 function start(flash, hung) {
   chip = new RP2040();
@@ -185,6 +185,7 @@ function work() {
     if (pc < 0x4000 || pc === symbols.kg_agent_step || (decision && pc === decision.back)) watch(core, pc);
     const cycles = core.executeInstruction();
     figures.instructions++;
+    figures.cycles += cycles;
     if (registers[13] < lowest) lowest = registers[13];
     if (incoming.length) advance(cycles * nanos);
     else clock.tick(cycles * nanos);

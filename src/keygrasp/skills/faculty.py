@@ -29,8 +29,8 @@ from keygrasp.skills.core import (
     needs,
 )
 
-#: Share of the evidence that is kept with each observation, as on the robot.
-_REMEMBER = 0.9
+#: Share of the evidence that is kept with each observation: more than on the robot, whose motors drift.
+_REMEMBER = 0.98
 #: Variances of weights that begin with a theory, in those of the noise: of constants and of slopes.
 _VARIANCE = (1.0, 5.0)
 

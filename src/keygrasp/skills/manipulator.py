@@ -40,10 +40,14 @@ UNIT = 0.05
 _MOMENT = 0.267
 #: Metres between the tips and a side before the stroke, and height of the tips above the table.
 STANDOFF, _TIP_HEIGHT = 0.012, 0.006
+#: Metres of the tips along the side that they push.
+_TIP = 0.020
 #: Largest offset of a push, as a share of half a side; and longest stroke beyond the contact in metres.
 _MOST_OFFSET, MOST_STROKE = 0.8, 0.10
 #: Offset of turning pushes, as a share of half a side.
-_TURNING = 0.75
+TURNING = 0.75
+#: Offset from which a push counts as a turning one, as a share of half a side.
+_TURNS = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +89,15 @@ class Shove:
         return _MOMENT * math.hypot(self.part.length, self.part.width)
 
     @property
+    def lever(self) -> float:
+        """Metres from the middle to where it really touches: a side that turns away meets the inner edge of the tips."""
+        return math.copysign(max(0.0, abs(self.offset) - _TIP / 2), self.offset)
+
+    @property
     def inputs(self) -> tuple[float, float]:
         """What theory expects: travel in units, turn in radians."""
-        square = self.moment**2 + self.offset**2
-        return self.stroke * self.moment**2 / square / UNIT, self.stroke * self.offset / square
+        square = self.moment**2 + self.lever**2
+        return self.stroke * self.moment**2 / square / UNIT, self.stroke * self.lever / square
 
     def motion(self, gripper: GripperSpec) -> PlanarPush:
         """The stroke of the tips."""
@@ -144,14 +153,17 @@ class ManipulatorSkills:
         travel, turn = np.linalg.solve(matrix, [distance / UNIT - c0, -t0])
         square = shove.moment**2
         most = _MOST_OFFSET * shove.breadth / 2
-        offset = float(np.clip(turn * square / max(travel * UNIT, 1e-3), -most, most))
-        stroke = float(travel) * UNIT * (square + offset**2) / square
-        return replace(shove, offset=offset, stroke=float(np.clip(stroke, 0.0, MOST_STROKE)))
+        lever = float(turn) * square / max(float(travel) * UNIT, 1e-3)
+        # Tips that face a side keep it from turning: a small lever is not worth leaving that.
+        offset = 0.0 if abs(lever) < _TIP / 4 else lever + math.copysign(_TIP / 2, lever)
+        shove = replace(shove, offset=float(np.clip(offset, -most, most)))
+        stroke = float(travel) * UNIT * (square + shove.lever**2) / square
+        return replace(shove, stroke=float(np.clip(stroke, 0.0, MOST_STROKE)))
 
-    def turning(self, part: Part, side: int, angle: float, skill: str = "align") -> Shove:
-        """The push near the end of a side that turns a part by an angle in radians."""
+    def turning(self, part: Part, side: int, angle: float, skill: str = "align", *, share: float = TURNING) -> Shove:
+        """The push that turns a part by an angle in radians, with this share of the longest lever that its side has."""
         shove = Shove(part, side, 0.0, 1.0)
-        shove = replace(shove, offset=math.copysign(_TURNING * shove.breadth / 2, angle))
+        shove = replace(shove, offset=math.copysign((_TIP + share * (shove.breadth - _TIP)) / 2, angle))
         _, (t0, t1, t2) = self.faculty.weights(skill)
         per_metre, turn_per_metre = shove.inputs
         rate = t1 * per_metre + _away(t2) * turn_per_metre
@@ -177,7 +189,7 @@ class ManipulatorSkills:
 
 def _skill_of(shove: Shove) -> str:
     """Whose model speaks of a push: turning ones are made near the end of a side."""
-    return "align" if abs(shove.offset) > 0.5 * _TURNING * shove.breadth / 2 else "push"
+    return "align" if abs(shove.offset) > _TURNS * shove.breadth / 2 else "push"
 
 
 def _away(slope: float) -> float:

@@ -25,7 +25,9 @@ from keygrasp.skills.parts import Part, parts_of
 from keygrasp.skills.pregrasp import ENOUGH, best_room, explore, propose
 
 #: Metres that a practised push is to move a part by, and radians that it is to turn it by.
-_DISTANCES, _ANGLES = (0.025, 0.07), (math.radians(15), math.radians(45))
+_DISTANCES, _ANGLES = (0.025, 0.09), (math.radians(20), math.radians(60))
+#: Where on a side turning pushes are made, as shares of its half.
+_SHARES = (0.4, 0.8)
 #: As on the millirobot: what a stroke is to achieve at least, and a swing.
 _LEAST_TRAVEL, _LEAST_TURN = 0.020, math.radians(20)
 #: Metres from the middle of the table from which a new part is taken.
@@ -198,11 +200,11 @@ def _asked(skills: ManipulatorSkills, skill: str, part: Part, rng: np.random.Gen
     """The push of a run and its goal in metres or radians; parts are pushed towards the middle of the table."""
     inward = [float(Shove(part, side, 0.0, 0.0).ahead @ [-part.x, -part.y]) for side in range(4)]
     turning = skill in ("swing", "align")
-    sides = (2, 3) if turning else range(4)  # a long side turns better
+    sides = (2, 3) if turning else range(4)  # a short side has no lever to speak of
     side = max(sides, key=lambda each: inward[each] + rng.uniform(0, 0.02))
     if turning:
         goal = float(rng.uniform(*_ANGLES) * rng.choice([-1, 1]))
-        return skills.turning(part, side, goal, skill), goal
+        return skills.turning(part, side, goal, skill, share=float(rng.uniform(*_SHARES))), goal
     goal = float(rng.uniform(*_DISTANCES))
     return skills.straight(part, side, goal, skill), goal
 

@@ -1,0 +1,158 @@
+"""Picking what lies too close to a wall or to another object, with and without pushes that make room before.
+
+A scene is a carton with something beside it, 2 to 12 mm away: another carton, a wall that ends in the camera's view,
+or a wall that doesn't. A pick has two attempts to grasp. Without pushes it ends where the planner finds no grasp. With
+them, up to five pushes may be made before that; they are chosen at random among those that touch nothing else, or by
+what skills expect of them: skills as theory has them, or skills that were developed in 50 runs on other cartons and
+learn on.
+
+    python benchmarks/pregrasp.py --json benchmarks/results/pregrasp.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from keygrasp.cli.steps import StepBar
+from keygrasp.errors import ImageError
+from keygrasp.files import write_json
+from keygrasp.grasps import GeometricPlanner
+from keygrasp.perception import Perceived
+from keygrasp.provenance import provenance
+from keygrasp.skills.clutter import ClutterScene, ClutterSpec, Kind
+from keygrasp.skills.manipulator import ManipulatorSkills
+from keygrasp.skills.practice import Bench, SimulatedBench, found_again, make_room, practise
+from keygrasp.skills.pregrasp import possible
+
+KINDS: tuple[Kind, ...] = ("pair", "wall", "long wall")
+VARIANTS = ("no pushes", "random pushes", "theory", "learned")
+ATTEMPTS, PUSHES, PRACTICE = 2, 5, 50
+#: One push; returns what is seen afterwards, or nothing where none can be made.
+Pusher = Callable[[Bench, Perceived, int], Perceived | None]
+
+
+def pusher(variant: str, memory: bytes, rng: np.random.Generator) -> Pusher:
+    if variant == "no pushes":
+        return lambda bench, seen, tried: None
+    if variant == "random pushes":
+
+        def at_random(bench: Bench, seen: Perceived, tried: int) -> Perceived | None:
+            shoves = possible(seen, bench.gripper)
+            if not shoves:
+                return None
+            bench.push(shoves[int(rng.integers(len(shoves)))].motion(bench.gripper))
+            return bench.look()
+
+        return at_random
+    skills = ManipulatorSkills(memory) if variant == "learned" else ManipulatorSkills(learns=False)
+    return lambda bench, seen, tried: make_room(bench, skills, seen, tried)
+
+
+def pick(scene: ClutterScene, push: Pusher) -> dict[str, Any]:
+    bench, planner = SimulatedBench(scene), GeometricPlanner()
+    result: dict[str, Any] = {"gap_mm": round(1e3 * scene.gap, 1), "pushes": 0, "attempts": 0, "outcome": "no_grasp"}
+    began, clock = time.process_time(), scene.world.time
+    try:
+        seen: Perceived | None = bench.look()
+        while seen is not None and result["attempts"] < ATTEMPTS:
+            plan = planner.plan_perceived(seen, bench.gripper)
+            if plan.grasp is not None:
+                result["attempts"] += 1
+                result["outcome"] = str(scene.robot.execute(plan.grasp).outcome)
+                if result["outcome"] == "success":
+                    break
+                seen = bench.look()
+            elif result["pushes"] < PUSHES:
+                seen = push(bench, seen, result["pushes"])
+                result["pushes"] += seen is not None
+            else:
+                break
+    except ImageError:  # an arm or an object in the way of the table
+        result["outcome"] = "no_image"
+    return result | {"cpu_s": time.process_time() - began, "simulated_s": scene.world.time - clock}
+
+
+def measure(scenes: int, first: int, robot: str) -> dict[str, Any]:
+    skills = ManipulatorSkills()
+    history = [(run.skill, round(run.fitness, 3)) for run in practise(skills, PRACTICE)]
+    figures: dict[str, Any] = {"practice": history, "errors": errors(skills.memory, 2 * scenes, first), "picks": {}}
+    done = 0
+    with StepBar("picks") as bar:
+        for kind in KINDS:
+            for variant in VARIANTS:
+                rows = figures["picks"].setdefault(kind, {}).setdefault(variant, [])
+                push = pusher(variant, skills.memory, np.random.default_rng(first))
+                for seed in range(first, first + scenes):
+                    with ClutterScene(ClutterSpec(kind, seed), robot) as scene:
+                        rows.append(pick(scene, push))
+                    done += 1
+                    bar.update(done, scenes * len(KINDS) * len(VARIANTS), {})
+    return figures
+
+
+def errors(memory: bytes, scenes: int, first: int) -> dict[str, dict[str, float]]:
+    """How well pushes on free cartons are foretold by theory and by what was learned: root mean squares."""
+    kinds = {"theory": ManipulatorSkills(learns=False), "learned": ManipulatorSkills(memory, learns=False)}
+    seen_errors: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
+    rng = np.random.default_rng(first)
+    for seed in range(first, first + scenes):
+        with ClutterScene(ClutterSpec("free", seed)) as scene:
+            bench = SimulatedBench(scene)
+            shoves = [shove for shove in possible(bench.look(), bench.gripper) if shove.stroke <= 0.1]
+            shove = shoves[int(rng.integers(len(shoves)))]
+            expected = {name: skills.expect(shove) for name, skills in kinds.items()}
+            bench.push(shove.motion(bench.gripper))
+            after = found_again(shove.part, expected["theory"], bench.look())
+            for name, part in expected.items():
+                if after is not None:
+                    travel = (np.array([after.x, after.y]) - [part.x, part.y]) @ shove.ahead
+                    seen_errors[name].append((1e3 * float(travel), math.degrees(after.turn_from(part))))
+    return {
+        name: {"travel_mm": float(rms[0]), "turn_degrees": float(rms[1]), "pushes": len(pairs)}
+        for name, pairs in seen_errors.items()
+        for rms in [np.sqrt(np.mean(np.square(pairs), axis=0))]
+    }
+
+
+def show(figures: dict[str, Any]) -> None:
+    console = Console()
+    table = Table("picked", *KINDS, "pushes a pick", "CPU a pick")
+    for variant in VARIANTS:
+        rows = [figures["picks"][kind][variant] for kind in KINDS]
+        everything = [row for each in rows for row in each]
+        counts = [f"{sum(row['outcome'] == 'success' for row in each)} of {len(each)}" for each in rows]
+        pushes = np.mean([row["pushes"] for row in everything])
+        table.add_row(variant, *counts, f"{pushes:.1f}", f"{np.mean([row['cpu_s'] for row in everything]):.2f} s")
+    console.print(table)
+    table = Table("pushes foretold", "travel", "turn")
+    for name, row in figures["errors"].items():
+        table.add_row(name, f"{row['travel_mm']:.1f} mm RMS", f"{row['turn_degrees']:.1f}° RMS")
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenes", type=int, default=40, help="of each kind")
+    parser.add_argument("--first-seed", type=int, default=1000, help="the constants were set on 0 to 23")
+    parser.add_argument("--robot", choices=("gripper", "ur5"), default="gripper")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    figures = measure(arguments.scenes, arguments.first_seed, arguments.robot)
+    show(figures)
+    if arguments.json:
+        write_json(
+            arguments.json, {**figures, "robot": arguments.robot, "provenance": provenance(arguments.first_seed)}
+        )
+
+
+if __name__ == "__main__":
+    main()
