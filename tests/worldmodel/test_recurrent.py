@@ -10,9 +10,12 @@ from torch.distributions import Bernoulli, Categorical, Normal, kl_divergence
 from keygrasp.cli.worldmodel import run
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.scene.symbols import SymbolKind
+from keygrasp.worldmodel.ensemble import Ensemble, EnsembleConfig
 from keygrasp.worldmodel.episodes import Episode, write_episode
 from keygrasp.worldmodel.layout import Layout
+from keygrasp.worldmodel.loading import load_model
 from keygrasp.worldmodel.model import IMAGE_SIZE
+from keygrasp.worldmodel.planner import Planner, PlannerConfig
 from keygrasp.worldmodel.recurrent import RecurrentConfig, RecurrentModel, RecurrentNetwork, reward_leak
 from keygrasp.worldmodel.recurrent_losses import Sequences, balanced_divergence, draw_sequences, sequence_losses
 from keygrasp.worldmodel.recurrent_symbols import SymbolDistribution, SymbolKinds
@@ -21,6 +24,7 @@ from keygrasp.worldmodel.recurrent_training import (
     ImageTrainer,
     checkpoint_path,
     load_images_model,
+    save_images_model,
     train_images,
 )
 from keygrasp.worldmodel.task_files import CodeTask, TaskSpec, task_from
@@ -291,6 +295,20 @@ def test_weights_of_other_symbols_or_damaged_ones_are_refused(tmp_path):
         load_images_model(tmp_path / "nowhere.safetensors")
     with pytest.raises(InputError, match="no episodes"):
         train_images([], path, SHORT)
+
+
+def test_planners_and_commands_take_it_as_they_take_the_ensemble(network, belief, tmp_path):
+    save_images_model(tmp_path / "images.safetensors", network)
+    Ensemble(EnsembleConfig(members=2, hidden=16)).save(tmp_path / "ensemble.safetensors")
+    task = task_from(TaskSpec("near", ({"term": "closeness", "object": "red"},)), LAYOUT)
+    settings = PlannerConfig(samples=8, elites=4, iterations=2, horizon=3, kept=2)
+    for name, kind in (("images", RecurrentModel), ("ensemble", Ensemble)):
+        model = load_model(tmp_path / f"{name}.safetensors")
+        assert isinstance(model, kind)
+        plan = Planner(model, task, settings).plan(model.start(belief.symbols[:1]))
+        assert plan.symbols.shape == (4, LAYOUT.size)
+    with pytest.raises(InputError, match="Check the path"):
+        load_model(tmp_path / "nowhere.safetensors")
 
 
 @pytest.mark.parametrize("change", [{"horizon": 4}, {"horizon": 16}, {"length": 6, "horizon": 7}, {"device": "tpu"}])

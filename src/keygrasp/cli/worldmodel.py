@@ -17,8 +17,8 @@ from keygrasp.files import ensure_writable, write_json, write_text
 from keygrasp.provenance import provenance
 
 if TYPE_CHECKING:
-    from keygrasp.worldmodel.ensemble import Ensemble
     from keygrasp.worldmodel.episodes import Episode
+    from keygrasp.worldmodel.model import WorldModel
     from keygrasp.worldmodel.task_files import FileTask
 
 Json = dict[str, Any]
@@ -341,10 +341,10 @@ def _plan(options: PlanTask) -> int:
     return 0
 
 
-def _model(path: Path) -> Ensemble:
-    from keygrasp.worldmodel.ensemble import Ensemble
+def _model(path: Path) -> WorldModel:
+    from keygrasp.worldmodel.loading import load_model
 
-    return Ensemble.load(path)
+    return load_model(path)
 
 
 def _task(path: Path) -> FileTask:
