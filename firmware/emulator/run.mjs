@@ -29,7 +29,7 @@ const BX_LR = 0x4770;
 
 let chip, clock, incoming, outgoing, motors, nextByteAt, decision, lastLine;
 const worn = new Set();
-const figures = { decisions: 0, most_cycles: 0, total_cycles: 0, stack: 0, instructions: 0, cycles: 0, watchdog_resets: 0 };
+const figures = { decisions: 0, most_cycles: 0, total_cycles: 0, stack: 0, instructions: 0, cycles: 0, working_s: 0, watchdog_resets: 0 };
 
 function start(flash, hung) {
   chip = new RP2040();
@@ -179,6 +179,7 @@ function work() {
   const { registers } = core;
   const nanos = 1e9 / chip.clkSys;
   let lowest = RAM_TOP - figures.stack;
+  const began = performance.now();
   while (!core.waiting && core === chip.core) {
     const pc = registers[15];
     if (pc === symbols.hang) advance(clock.nanosToNextAlarm); // an endless loop: only the watchdog ends it
@@ -191,6 +192,7 @@ function work() {
     else clock.tick(cycles * nanos);
   }
   figures.stack = RAM_TOP - lowest;
+  figures.working_s += (performance.now() - began) / 1000;
 }
 
 const flash = new Uint8Array(FLASH_BYTES).fill(0xff);

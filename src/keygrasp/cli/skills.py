@@ -1,9 +1,10 @@
-"""``keygrasp skills``: a robot's development live in the terminal, and what the firmware takes."""
+"""``keygrasp skills``: development live in the terminal, of a millirobot and of a gripper; what the firmware takes."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
@@ -18,8 +19,9 @@ from keygrasp.files import ensure_writable, write_json, write_text
 from keygrasp.provenance import provenance
 
 if TYPE_CHECKING:
-    from keygrasp.skills.core import Agent
+    from keygrasp.skills.core import Agent, Decision
     from keygrasp.skills.development import Run, Step
+    from keygrasp.skills.faculty import Choice
     from keygrasp.skills.millirobot import Millirobot
 
 #: Runs that are listed below the table of skills.
@@ -61,19 +63,46 @@ class Develop:
 class Footprint:
     """Build the RP2040 image and print its RAM by part, its flash and its worst-case stack."""
 
+    decisions: int = 0
+    """Also run the image in the emulator until it has made so many decisions: cycles a decision, speed, stack used."""
     out: console.OptionalPath = None
     """Also copy the file for a Pico's USB drive (UF2) there."""
     json: console.OptionalPath = None
     """Also write the figures into this file."""
 
 
-Command = Annotated[Develop, tyro.conf.subcommand("develop")] | Annotated[Footprint, tyro.conf.subcommand("footprint")]
+@dataclass(frozen=True)
+class Practise:
+    """Let a simulated gripper develop pushes on cartons: which skill, why, and how well each run went.
+
+    The file of skills is for the pick server's parameter pregrasp.skills.
+    """
+
+    runs: int = 50
+    """Runs of skills."""
+    seed: int = 0
+    """Seed of the cartons and of what is asked."""
+    robot: Literal["gripper", "ur5"] = "gripper"
+    """Who pushes: a gripper that floats, or the arm."""
+    skills: console.OptionalPath = None
+    """Go on with the skills in this file."""
+    out: console.OptionalPath = None
+    """Write what was learned into this file."""
+
+
+Command = (
+    Annotated[Develop, tyro.conf.subcommand("develop")]
+    | Annotated[Practise, tyro.conf.subcommand("practise")]
+    | Annotated[Footprint, tyro.conf.subcommand("footprint")]
+)
 
 
 def run(argv: list[str]) -> int:
     """Run the command; returns the exit status."""
-    options: Develop | Footprint = console.parse(Command, argv, command="skills")  # type: ignore[arg-type]
-    return _develop(options) if isinstance(options, Develop) else _footprint(options)
+    options: Develop | Practise | Footprint = console.parse(Command, argv, command="skills")  # type: ignore[arg-type]
+    if isinstance(options, Develop):
+        return _develop(options)
+    return _practise(options) if isinstance(options, Practise) else _footprint(options)
 
 
 def _develop(options: Develop) -> int:
@@ -150,10 +179,7 @@ class _View:
             shown = f"{ended.skill:13s} fitness {ended.fitness:6.3f}  {self._why}  {'learned' if learned else ''}"
             self._print(step, shown.rstrip(), "green" if learned else "", notable=learned)
         if Event.STARTED in decision.events:
-            self._why = (
-                f"novelty {decision.novelty:3.0f} · progress {decision.progress:3.0f} · "
-                f"difficulty {decision.difficulty:3.1f} = {decision.motivation:5.0f}"
-            )
+            self._why = _why(decision)
         if self._console.is_terminal:
             self._live.update(self._table(step))
 
@@ -227,12 +253,53 @@ def _shown(value: float | None, form: str) -> str:
     return "–" if value is None else form.format(value)
 
 
+def _practise(options: Practise) -> int:
+    import functools
+
+    from keygrasp.skills.clutter import ClutterScene
+    from keygrasp.skills.core import Event
+    from keygrasp.skills.manipulator import ManipulatorSkills, load_skills, save_skills
+    from keygrasp.skills.practice import practise
+
+    if not 0 < options.runs <= 100_000 or not 0 <= options.seed < 2**31:
+        raise InputError("--runs must be within 1 to 100000, and --seed within 0 to 2³¹−1")
+    if options.out is not None:
+        ensure_writable(options.out)
+    skills = ManipulatorSkills() if options.skills is None else load_skills(options.skills)
+    progress = console.progress_output()
+    make = functools.partial(ClutterScene, robot=options.robot)
+    try:
+        for number, run in enumerate(practise(skills, options.runs, seed=options.seed, make=make), start=1):
+            learned = Event.NEWLY_LEARNED in run.events
+            line = f"{number:4d}  {run.skill:6s} fitness {run.fitness:6.3f}  {_why(run.choice)}"
+            progress.print(Text(line + ("  learned" if learned else ""), "green" if learned else ""), soft_wrap=True)
+    except KeyboardInterrupt:
+        progress.print("stopped; what was learned so far is written")
+    table = console.table("skill", "learned", "runs", "fitness", title="what was learned")
+    for state in skills.faculty.states:
+        table.add_row(state.name, "yes" if state.learned else "no", str(state.runs), f"{state.fitness:.2f}")
+    console.output().print(table)
+    if options.out is not None:
+        save_skills(skills, options.out, provenance(options.seed))
+    return 0
+
+
+def _why(choice: Choice | Decision) -> str:
+    """Why a skill was chosen."""
+    return (
+        f"novelty {choice.novelty:3.0f} · progress {choice.progress:3.0f} · "
+        f"difficulty {choice.difficulty:3.1f} = {choice.motivation:5.0f}"
+    )
+
+
 def _footprint(options: Footprint) -> int:
     import shutil
 
     from keygrasp.skills.building import build_image
     from keygrasp.skills.footprint import PAPER_BYTES, RAM_LIMIT, measure
 
+    if not 0 <= options.decisions <= 100_000:
+        raise InputError(f"--decisions {options.decisions} is not within 0 to 100000")
     for path in (options.out, options.json):
         if path is not None:
             ensure_writable(path)
@@ -247,6 +314,15 @@ def _footprint(options: Footprint) -> int:
     out.print(table)
     out.print(f"of {RAM_LIMIT:,} allowed; the paper's agent takes {PAPER_BYTES:,} without its stack")
     out.print(f"flash  {measured.flash:,} bytes; learned skills {measured.stored} in each of two further sectors")
+    emulated = _emulated(folder, options.decisions) if options.decisions else {}
+    if emulated:
+        slowest = emulated["most_cycles"] / 125e3
+        out.print(
+            f"emulator  {emulated['decisions']:,.0f} decisions of {emulated['mean_cycles']:,.0f} cycles in the mean, "
+            f"{emulated['most_cycles']:,.0f} at most ({slowest:.2f} ms at 125 MHz); {emulated['stack']:,.0f} bytes of "
+            f"stack; {emulated['megahertz']:.0f} emulated MHz while it works",
+            soft_wrap=True,
+        )
     if options.out is not None:
         shutil.copy(folder / "keygrasp.uf2", options.out)
         out.print(f"written  {options.out}", markup=False, soft_wrap=True)
@@ -257,6 +333,20 @@ def _footprint(options: Footprint) -> int:
             "stack": measured.stack,
             "ram": measured.ram,
             "flash": measured.flash,
+            "emulator": emulated,
         }
         write_json(options.json, {**figures, "provenance": provenance()})
     return 0
+
+
+def _emulated(folder: Path, decisions: int) -> dict[str, float]:
+    """What the image does in the emulator, closed-loop with a simulated robot."""
+    from keygrasp.skills.emulator import EmulatedRobot
+    from keygrasp.skills.millirobot import Millirobot
+
+    with EmulatedRobot(Millirobot(0), folder) as robot:
+        for _ in robot.decisions(1, decisions, forget=True):
+            pass
+        figures = robot.stop()
+    mean = figures["total_cycles"] / max(figures["decisions"], 1.0)
+    return {**figures, "mean_cycles": mean, "megahertz": figures["cycles"] / 1e6 / max(figures["working_s"], 1e-9)}

@@ -18,11 +18,15 @@ side really is behind the camera's blur, how much the tips slip, what this gripp
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from keygrasp.errors import InputError
+from keygrasp.files import write_json
 from keygrasp.geometry.poses import Array, wrap_half_turn
 from keygrasp.scene import GripperSpec
 from keygrasp.scene.pushes import PlanarPush
@@ -31,6 +35,8 @@ from keygrasp.skills.faculty import Choice, Faculty
 from keygrasp.skills.parts import Part
 
 SLOTS = {"stroke": "linear", "swing": "angular", "push": "move linear", "align": "move angular", "clear": "square"}
+#: Format of a file of skills, and the most bytes that are read of one.
+_FORMAT, _MOST_BYTES = "keygrasp manipulator skills 1", 65536
 #: Whose model a skill begins with.
 _PARENT = {"push": "stroke", "align": "swing"}
 _THEORY = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -90,7 +96,7 @@ class Shove:
 
     @property
     def lever(self) -> float:
-        """Metres from the middle to where it really touches: a side that turns away meets the inner edge of the tips."""
+        """Metres from the middle to where it really touches: the inner edge of the tips, once the side turns away."""
         return math.copysign(max(0.0, abs(self.offset) - _TIP / 2), self.offset)
 
     @property
@@ -195,3 +201,31 @@ def _skill_of(shove: Shove) -> str:
 def _away(slope: float) -> float:
     """A slope that can be divided by."""
     return max(slope, 0.2)
+
+
+def save_skills(skills: ManipulatorSkills, path: Path, provenance: dict[str, object] | None = None) -> None:
+    """Write what was learned as a small JSON file.
+
+    Raises:
+        StorageError: If it can't be written.
+    """
+    write_json(path, {"format": _FORMAT, "memory": skills.memory.hex(), "provenance": provenance or {}})
+
+
+def load_skills(path: Path) -> ManipulatorSkills:
+    """What :func:`save_skills` wrote.
+
+    Raises:
+        InputError: If the file is missing or is something else.
+    """
+    try:
+        with path.open("rb") as file:
+            data = json.loads(file.read(_MOST_BYTES))
+        if data["format"] != _FORMAT:
+            raise InputError(f"{path} has the format '{data['format']}', not '{_FORMAT}'", "Practise anew")
+        memory = bytes.fromhex(data["memory"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} holds no skills ({error})", "Make one: keygrasp skills practise --out FILE"
+        ) from error
+    return ManipulatorSkills(memory)
