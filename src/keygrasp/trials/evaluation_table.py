@@ -47,7 +47,7 @@ def points(difference: Json | None) -> str:
 
 def target_row(one: Json) -> list[str]:
     """Cells of a target: what, wanted, measured, whether it is met."""
-    sign = "≤" if one["at_most"] else "≥"
+    sign = ">" if one["above"] else "≥"
     return [one["target"], f"{sign} {_number(one, 'bound')}", _number(one, "value"), "met" if one["met"] else "missed"]
 
 
@@ -100,10 +100,8 @@ def _signed(value: float) -> str:
 
 def _number(one: Json, key: str) -> str:
     value = one[key]
-    if one["target"].endswith("ms"):
-        return f"{value:.0f} ms"
     if "AUROC" in one["target"]:
         return f"{value:.3f}"
     if "gain" in one["target"]:
-        return f"{_signed(value)} points"
+        return f"{_signed(value)} points" if value else "0 points"
     return f"{100 * value:.1f}%"
