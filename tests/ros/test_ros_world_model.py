@@ -191,7 +191,7 @@ def run_without_weights():
 
     from keygrasp.tensorfiles import shipped_model
 
-    for name in ("default_ensemble", "default_outcomes"):
+    for name in ("default_model", "default_outcomes"):
         setattr(world_model, name, lambda: shipped_model("no.safetensors", "Make them with 'keygrasp this'"))
     return run_node("world_model")()
 

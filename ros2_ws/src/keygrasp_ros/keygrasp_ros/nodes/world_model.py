@@ -25,7 +25,8 @@ from keygrasp.errors import InputError, KeygraspError
 from keygrasp.grasps import grasp_array
 from keygrasp.refine.outcomes import OutcomePredictor, default_outcomes
 from keygrasp.scene import GripperSpec
-from keygrasp.worldmodel.ensemble import Ensemble, default_ensemble
+from keygrasp.worldmodel.loading import default_model, load_model
+from keygrasp.worldmodel.model import WorldModel
 from keygrasp.worldmodel.planner import Planner, PlannerConfig
 from keygrasp.worldmodel.task_files import FileTask, shipped_task, shipped_tasks, task_of_text
 from keygrasp_ros.conversions import grasp_of
@@ -43,7 +44,7 @@ T = TypeVar("T")
 #: Most grasps of one request.
 _MOST_GRASPS = 1024
 PARAMETERS = (
-    Parameter("weights", "", "Path of the ensemble over symbols (safetensors); empty for the one that ships."),
+    Parameter("weights", "", "Path of a model over symbols (safetensors); empty for the one that ships."),
     Parameter("outcome_weights", "", "Path of the outcome model (safetensors); empty for the one that ships."),
     Parameter("task", "reach_blue", "Task until one is set.", choices=shipped_tasks()),
     Parameter("rate", 1.0, "Plans a second at most, while somebody listens.", 0.05, 10.0),
@@ -61,7 +62,7 @@ class WorldModelNode(OwningNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("world_model", **options)
         self._read = reader(self, PARAMETERS)
-        self._ensemble: Ensemble | None = None
+        self._model: WorldModel | None = None
         self._outcomes: OutcomePredictor | None = None
         self._planner: Planner | None = None
         self._situations: Situations | None = None
@@ -89,11 +90,11 @@ class WorldModelNode(OwningNode):
     def _set_up(self) -> None:
         """Load both models; what nobody named may be missing."""
         torch.set_num_threads(1)
-        self._ensemble = self._load("weights", Ensemble.load, default_ensemble)
+        self._model = self._load("weights", load_model, default_model)
         self._outcomes = self._load("outcome_weights", OutcomePredictor.load, default_outcomes)
-        if self._ensemble is not None:
-            self._situations = Situations(self._ensemble.layout)
-            self._take(dataclasses.replace(self._task, layout=self._ensemble.layout))
+        if self._model is not None:
+            self._situations = Situations(self._model.layout)
+            self._take(dataclasses.replace(self._task, layout=self._model.layout))
 
     def _load(self, name: str, load: Callable[[Path], T], default: Callable[[], Path]) -> T | None:
         given = self._read(name)
@@ -115,7 +116,7 @@ class WorldModelNode(OwningNode):
 
     def _put_away(self) -> None:
         with self._lock:
-            self._ensemble = self._outcomes = self._planner = self._situations = None
+            self._model = self._outcomes = self._planner = self._situations = None
 
     # Tasks
 
@@ -123,8 +124,8 @@ class WorldModelNode(OwningNode):
         """Plan for a task from now on."""
         with self._lock:
             self._task, self._planned_for = task, None
-            if self._ensemble is not None:
-                self._planner = Planner(self._ensemble, task, self._config, self._read("seed"))
+            if self._model is not None:
+                self._planner = Planner(self._model, task, self._config, self._read("seed"))
 
     def _set_task(self, request: SET_TASK.type.Request, response: SET_TASK.type.Response) -> SET_TASK.type.Response:
         with answering(response, self._monitor):
