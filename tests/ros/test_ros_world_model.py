@@ -77,6 +77,8 @@ def test_states_go_to_the_object_of_their_colour_and_others_to_what_the_task_is_
     assert states["red"].object_x == pytest.approx(-0.1)
     assert states["blue"].object_x == pytest.approx(0.05)
     assert all(s.gripper_x == pytest.approx(0.07) for s in states.values())  # the newest state's gripper
+    situations.see(symbols_message(BLUE.replace(object_colour="unknown", object_x=0.12), HEADER, 1))
+    assert layout.states(situations.now(task).row)["other"].object_x == pytest.approx(0.12)
     situations.see(symbols_message(BLUE.replace(gripper_x=0.02), HEADER, 1))
     assert layout.states(situations.now(task).row)["red"].gripper_x == pytest.approx(0.02)
     situations.see(symbols_message(BLUE.replace(object_colour="orange", object_x=0.01), HEADER, 2))

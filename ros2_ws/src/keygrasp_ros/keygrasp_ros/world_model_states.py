@@ -40,7 +40,8 @@ class Situations:
     """Collects the newest state of each object; thread-safe.
 
     A state belongs to the object of the layout that is named as its colour. One of another colour, such as the one
-    object of the simulated graph, counts as the object that the task is about.
+    object of the simulated graph, counts as the object that the task is about; where that is there too, as the last
+    object of the layout that isn't.
 
     Args:
         layout: Names of the objects.
@@ -74,8 +75,9 @@ class Situations:
             newest = next(reversed(self._seen.values()))
             states = {name: state for name, state in self._seen.items() if name in self._layout.objects}
             others = [state for name, state in self._seen.items() if name not in self._layout.objects]
-        if others:
-            states.setdefault(subject_of(task), others[-1])
+        free = [name for name in (subject_of(task), *reversed(self._layout.objects)) if name not in states]
+        if others and free:
+            states[free[0]] = others[-1]
         away = newest.replace(**_AWAY, contact_left=False, contact_right=False, held_steps=0)
         every = {name: states.get(name, away) for name in self._layout.objects}
         gripper = {name: getattr(newest, name) for name in ("gripper_x", "gripper_y", "gripper_z", "gripper_yaw")}
