@@ -11,9 +11,20 @@ from keygrasp.objects import Rule, Source
 from keygrasp.protocol.scenes import Scene, SceneSpec, build_scene
 from keygrasp.robots import CancelCheck, StageCallback, pick_and_place
 from keygrasp.scene import OverheadView, PlanarGrasp, Stage, TrialOutcome
+from keygrasp.scene.pushes import PlanarPush
+from keygrasp.sim.pushing import push_stages
+from keygrasp.skills.clutter import ClutterScene, ClutterSpec
 
+#: Source of scenes in which an object lies close to another or to a wall; their names are those of ``clutter.Kind``.
+CLUTTER = "clutter"
 #: Stream of randomness of images after a failed attempt.
 _AGAIN = 2
+
+
+def _clutter(kind: str, seed: int, robot: str) -> Scene:
+    """A carton with something close beside it."""
+    made = ClutterScene(ClutterSpec(kind, seed), robot)
+    return Scene(SceneSpec("carton", "none", seed, "file"), made.world, made.target, made.robot)
 
 
 class SimScene:
@@ -62,10 +73,13 @@ class SimScene:
             InputError: If the object, rule or source is unknown.
             KeygraspError: If the object can't be used.
         """
-        for what, value, known in (("rule", rule, get_args(Rule)), ("source", source, get_args(Source))):
+        for what, value, known in (("rule", rule, get_args(Rule)), ("source", source, (*get_args(Source), CLUTTER))):
             if value not in known:
                 raise InputError(f"{what} '{value}' is unknown", f"Choose one of {', '.join(known)}")
-        scene = build_scene(SceneSpec(name, rule, seed, source), robot=self._robot_name)
+        if source == CLUTTER:
+            scene = _clutter(name, seed, self._robot_name)
+        else:
+            scene = build_scene(SceneSpec(name, rule, seed, source), robot=self._robot_name)
         if self._full_motion and hasattr(scene.robot, "full_motion"):
             scene.robot.full_motion = True
         self.close()
@@ -97,6 +111,12 @@ class SimScene:
             return pick_and_place(robot, grasp, place_at, on_stage=on_stage, cancelled=cancelled)
         finally:
             robot.on_step, robot.profile = None, profile
+
+    def push(self, push: PlanarPush, cancelled: CancelCheck) -> TrialOutcome:
+        """Push on the scene as it is now, and take a new image."""
+        outcome = push_stages(self.scene.robot, push, self.scene.robot.profile, cancelled=cancelled)
+        self.prepare_next(lifted=False)
+        return outcome
 
     def prepare_next(self, *, lifted: bool) -> None:
         """Park the arm and take a new image.

@@ -16,5 +16,7 @@ class PlanningStage(StrEnum):
     REFINE = "refine"
 
 
+#: A push before a grasp, after which it is looked again; only where the pick server may push.
+PUSH_STAGE = "push"
 #: All of them. Those that move the arm are the library's; "shake" and "hold" or "place" end a pick.
 STAGES: tuple[StrEnum, ...] = (*PlanningStage, *Stage)

@@ -11,7 +11,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseArray, PoseStamped
-from keygrasp_interfaces.action import ExecuteGrasp, Pick
+from keygrasp_interfaces.action import ExecuteGrasp, ExecutePush, Pick
 from keygrasp_interfaces.msg import (
     GraspPlan,
     ImaginedTrajectory,
@@ -173,7 +173,8 @@ SERVICES = (EXTRACT, GENERATE, REFINE, LOAD_OBJECT, RESET_SCENE, SET_TASK, PREDI
 
 PICK = Endpoint("pick", Pick, "pick_server", "Look, understand, plan, refine, execute.")
 EXECUTE = Endpoint("execute_grasp", ExecuteGrasp, "sim_robot", "Execute one grasp.")
-ACTIONS = (PICK, EXECUTE)
+PUSH = Endpoint("execute_push", ExecutePush, "sim_robot", "Push with closed fingers (not every robot offers it).")
+ACTIONS = (PICK, EXECUTE, PUSH)
 
 
 def lifeline(endpoint: Endpoint) -> Topic:

@@ -27,8 +27,10 @@ from keygrasp_ros.markers import outcome_markers
 from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
 from keygrasp_ros.pick_once import COMMAND
 from keygrasp_ros.pick_steps import STOP_SECONDS, PickSteps
+from keygrasp_ros.pregrasp import PARAMETERS as PREGRASP
+from keygrasp_ros.pregrasp import PreGrasp
 from keygrasp_ros.running import node_main
-from keygrasp_ros.stages import PlanningStage
+from keygrasp_ros.stages import PUSH_STAGE, PlanningStage
 from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, PICK_TASK, RECORD
 from keygrasp_ros.waiting import CancelledError
 
@@ -39,6 +41,7 @@ PARAMETERS = (
     Parameter("max_image_age", 0.0, "Seconds by which the image may be older than the goal.", 0.0, 600.0),
     Parameter("service_timeout", 10.0, "Seconds to wait for each planning service.", 0.1, 600.0),
     Parameter("execution_timeout", 120.0, "Seconds to wait for the robot.", 1.0, 3600.0),
+    *PREGRASP,
 )
 
 
@@ -54,6 +57,7 @@ class PickServer(Node):
         self._frames = listen(self)
         group = ReentrantCallbackGroup()
         self._steps = PickSteps(self, read, CameraFeed(self), group)
+        self._pregrasp = PreGrasp(self, read, group)
         place = self.get_namespace()
         command = COMMAND if place == "/" else f"{COMMAND} --namespace {place}"
         self._monitor = Monitor(self, self._steps.missing, f"ready; pick from another terminal: {command}")
@@ -89,6 +93,11 @@ class PickServer(Node):
             if pick.goal.task:  # whoever imagines or scores learns what it is for, before the first image
                 self._tasks.publish(String(data=pick.goal.task))
             self._plan(handle, pick)
+            made = 0
+            while not pick.plan.found and (done := self._pregrasp.push(pick.scene, made, pick.cancelled)):
+                made += 1
+                self._tell(handle, pick, PUSH_STAGE, message=done)
+                self._plan(handle, pick)
             if not pick.plan.found:
                 return self._end(handle, pick, Outcome.NO_GRASP, pick.plan.reason)
             pick.outcome = self._steps.execute(

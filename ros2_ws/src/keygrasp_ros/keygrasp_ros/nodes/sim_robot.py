@@ -17,11 +17,14 @@ from std_srvs.srv import Trigger
 
 from keygrasp.errors import KeygraspError
 from keygrasp.objects import split
+from keygrasp.robots import CancelCheck
 from keygrasp.scene import Stage, TrialOutcome
+from keygrasp.scene.pushes import PlanarPush
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.grasp_server import GraspJob, GraspServer
 from keygrasp_ros.lifecycle import OwningNode
 from keygrasp_ros.parameters import reader
+from keygrasp_ros.push_server import PushServer
 from keygrasp_ros.running import node_main
 from keygrasp_ros.sim_clock import SimClock
 from keygrasp_ros.sim_parameters import PARAMETERS
@@ -51,6 +54,7 @@ class SimRobot(OwningNode):
         self._grasps = GraspServer(
             self, self._monitor, self._read("workspace_frame"), self._grasp, patience=1.0, now=self._result_time
         )
+        self._pushes = PushServer(self, self._monitor, self._grasps, self._read("workspace_frame"), self._push)
         self.create_service(LOAD_OBJECT.type, LOAD_OBJECT.name, self._load_object, callback_group=group)
         self.create_service(RESET_SCENE.type, RESET_SCENE.name, self._reset_scene, callback_group=group)
         if self._read("autostart"):
@@ -167,6 +171,12 @@ class SimRobot(OwningNode):
         if self._read("observer") and not self._closing.is_set():
             self._publisher.publish_observer()
         scene.prepare_next(lifted=outcome.success and job.place_at is None)
+        return outcome
+
+    def _push(self, push: PlanarPush, cancelled: CancelCheck) -> TrialOutcome:
+        with self._monitor.timed():
+            outcome = self._active_scene().push(push, cancelled)
+        self._publisher.publish_state()
         return outcome
 
     def _result_time(self) -> Time:
