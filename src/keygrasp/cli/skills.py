@@ -29,6 +29,11 @@ _LISTED = 8
 #: Runs of each pattern that are measured afterwards.
 _DRAWN = 5
 _BAR = 20
+_CHANGES = {
+    "load": "380 g are put on the robot",
+    "left": "the left motor loses 30% of its gain",
+    "right": "the right motor loses 30% of its gain",
+}
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,7 @@ def _develop(options: Develop) -> int:
                     robot.load(0.38)
                 else:
                     robot.weaken(("left", "right").index(options.change), 0.7)
+                view.note(robot.clock, _CHANGES[options.change])
             _live(agent, robot, options, view, runs, options.minutes * 60)
     except KeyboardInterrupt:
         console.progress_output().print("stopped; measuring what was learned so far")
@@ -173,35 +179,44 @@ class _View:
 
         decision = step.decision
         if Event.LOST in decision.events:
-            self._print(step, "the body has changed: every skill is to be shown anew", "yellow", notable=True)
+            self._print(step.seconds, "the body has changed: every skill is to be shown anew", "yellow", notable=True)
         if ended is not None:
             learned = Event.NEWLY_LEARNED in decision.events
             shown = f"{ended.skill:13s} fitness {ended.fitness:6.3f}  {self._why}  {'learned' if learned else ''}"
-            self._print(step, shown.rstrip(), "green" if learned else "", notable=learned)
+            self._print(step.seconds, shown.rstrip(), "green" if learned else "", notable=learned)
         if Event.STARTED in decision.events:
             self._why = _why(decision)
         if self._console.is_terminal:
             self._live.update(self._table(step))
 
-    def _print(self, step: Step, text: str, style: str, *, notable: bool) -> None:
+    def note(self, seconds: float, text: str) -> None:
+        """Tell what is done to the robot."""
+        self._print(seconds, text, "bold magenta", notable=True)
+
+    def _print(self, seconds: float, text: str, style: str, *, notable: bool) -> None:
         """Add a line; where nobody watches, notable ones alone."""
-        line = Text(f"{step.seconds:6.0f} s  {text}", style)
+        line = Text(f"{seconds:6.0f} s  {text}", style)
         self._lines = [*self._lines[-_LISTED + 1 :], line]
         if notable and not self._console.is_terminal:
             self._console.print(line, soft_wrap=True)
 
     def _table(self, step: Step) -> Group:
         table = Table(box=None, pad_edge=False, header_style="dim")
-        for heading in ("skill", "fitness", "", "runs"):
+        for heading in ("", "skill", "fitness", "", "runs", ""):
             table.add_column(heading, justify="right" if heading == "runs" else "left", no_wrap=True)
         for state in self._agent.skills:
             running = state.name == step.decision.skill
-            style = "bold reverse" if running else "green" if state.learned else "" if state.tried else "dim"
+            style = "bold" if running else "green" if state.learned else "" if state.tried else "dim"
             filled = round(_BAR * state.fitness)
             bar = Text("█" * filled + "░" * (_BAR - filled), style="green" if state.learned else "yellow")
-            table.add_row(Text(state.name, style), f"{state.fitness:.2f}", bar, str(state.runs))
+            fitness = f"{state.fitness:.2f}" if state.tried else "–"
+            known = "learned" if state.learned else "to be shown" if state.tried else "not tried"
+            table.add_row("▶" if running else "", Text(state.name, style), fitness, bar, str(state.runs), known)
+        now = step.decision.skill or "a test of the motors" if step.decision.milliseconds else "nothing"
         head = Text(f"{step.seconds:.0f} of {self._seconds:.0f} simulated seconds", "bold")
-        return Group(head, table, Text(), *self._lines)
+        reason = " ".join(self._why.split())
+        why = Text(f"now {now}, chosen for {reason}" if step.decision.skill else f"now {now}")
+        return Group(head, why, Text(), table, Text(), *self._lines)
 
 
 def _report(options: Develop, agent: Agent, robot: Millirobot, runs: list[Run]) -> int:
