@@ -7,6 +7,7 @@ import pytest
 import torch
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus
+from keygrasp_interfaces.action import Pick
 from keygrasp_interfaces.msg import Grasp
 from keygrasp_interfaces.srv import PredictOutcome, SetTask
 from keygrasp_ros.client import PickClient
@@ -228,3 +229,18 @@ def test_weights_that_were_named_but_are_not_there_end_the_start(fork, monkeypat
     assert child.returncode > 0
     assert "/nowhere.safetensors" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.slow
+def test_a_pick_hands_the_name_of_its_task_on(fork, monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(free_domain()))
+    fork(run_node("pick_server", "-p", "image_timeout:=0.2"))
+    got = []
+    with PickClient() as client:
+        client.node.create_subscription(PICK_TASK.type, PICK_TASK.name, got.append, PICK_TASK.qos)
+        wait_until(lambda: client.node.count_publishers(PICK_TASK.name) > 0, "no pick server", 60.0, never)
+        for task in ("lift_blue", "", "any other name"):  # without a task none is told
+            result = client.result(client.send(Pick.Goal(task=task)), 60.0)
+            assert not result.outcome.success  # there is no camera
+        wait_until(lambda: len(got) == 2, "the tasks were not handed on", 10.0, never)
+    assert [message.data for message in got] == ["lift_blue", "any other name"]
