@@ -162,16 +162,16 @@ def show(figures: dict[str, Any]) -> None:
 
 
 def chart(figures: dict[str, Any]) -> str:
-    minutes = np.linspace(0, LIFE_S / 60, 181)
+    seconds = np.linspace(0, LIFE_S, 181)
     curves = []
     for name, rows in figures["development"].items():
         runs = [
-            np.sum([minutes >= (math.inf if t is None else t / 60) for t in row["reached_s"].values()], axis=0)
+            np.sum([seconds >= (math.inf if t is None else t) for t in row["reached_s"].values()], axis=0)
             for row in rows
         ]
-        curves.append(Curve(name, minutes, np.array(runs) / len(SKILLS)))
+        curves.append(Curve(name, seconds, np.array(runs) / len(SKILLS)))
     return learning_chart(
-        "Skills that have reached the threshold", "simulated minutes", "share of the 12 skills", curves
+        "Skills that have reached the threshold", "simulated seconds", "share of the 12 skills", curves
     )
 
 
