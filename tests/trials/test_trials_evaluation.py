@@ -8,7 +8,7 @@ from keygrasp.errors import ConfigurationError
 from keygrasp.scene import Outcome
 from keygrasp.trials.evaluation import EvaluationConfig, PartRecords, is_whole, read_evaluation, run_evaluation
 from keygrasp.trials.evaluation_figures import ALL_TRAININGS, figures, scene_sets, targets
-from keygrasp.trials.evaluation_page import tail_examples, write_page
+from keygrasp.trials.evaluation_page import TAIL_SHEET, tail_examples, write_page
 from keygrasp.trials.evaluation_table import markdown
 from keygrasp.trials.records import AttemptRecord, TrialRecord
 
@@ -211,6 +211,9 @@ def test_an_evaluation_stops_resumes_and_collects_the_tail(tmp_path):
     assert data["planners"]["refined"]["robust"]["trials"] == 1
     # On further poses nobody acts where the reference succeeds.
     main = parts[0]
+    write_page(config, figures(config, parts), parts, tmp_path / "page.html", pictures=1)
+    assert (tmp_path / TAIL_SHEET).is_file()
+    assert "data:image/png" in (tmp_path / "page.html").read_text()
     for scene in {record.scene for record in main.records if record.scene >= 1}:
         acted = {record.planner: record for record in main.records if record.scene == scene}
         assert (set(acted) == {"reference"}) == acted["reference"].single_shot

@@ -30,6 +30,7 @@ from keygrasp.trials.drawing import (
     KEYPOINT_COLOURS,
     OPEN_COLOUR,
     PATH_COLOUR,
+    RIVAL_COLOUR,
     SUCCESS_COLOUR,
     SceneDrawing,
     Tile,
@@ -37,7 +38,7 @@ from keygrasp.trials.drawing import (
     depth_picture,
     draw_scene,
 )
-from keygrasp.trials.drawing_canvas import Canvas, Window, encode_png, ramp, text_width
+from keygrasp.trials.drawing_canvas import Canvas, Window, decode_png, encode_png, ramp, text_width
 
 _CELLS, _CELL = 80, 0.0025
 _HALF = _CELLS * _CELL / 2
@@ -88,6 +89,18 @@ def test_pads_lie_beside_the_opening_in_the_outcomes_colour(outcome, colour, yaw
         beyond = np.array([grasp.x, grasp.y]) + sign * along * (0.03 + 0.016)
         assert _near(_pixel(image, *inside), colour)
         assert not _near(_pixel(image, *beyond), colour)
+
+
+def test_a_rival_is_outlined_beside_the_grasp_and_in_the_picture():
+    grasp = PlanarGrasp(0.0, 0.0, 0.0, 0.0, 0.06)
+    rival = PlanarGrasp(0.0, 0.06, 0.0, 0.0, 0.08)
+    image = draw_scene(SceneDrawing(_height_map(), rival=rival, grasp=grasp), whole=True)
+    assert _near(_pixel(image, 0.035, 0.0), OPEN_COLOUR)
+    assert _near(_pixel(image, 0.04, 0.06), RIVAL_COLOUR)  # the edge of its pad
+    assert not _near(_pixel(image, 0.045, 0.06), RIVAL_COLOUR)  # which isn't filled
+    mask = _block(0.0, -0.05)
+    focused = SceneDrawing(_height_map(mask), Segment(mask, np.array([0.0, -0.05]), 4e-4, 0.05, False), rival=rival)
+    assert np.any(np.all(np.abs(draw_scene(focused).astype(int) - RIVAL_COLOUR) < 20, axis=-1))
 
 
 def _keypoints(kind, x, y):
@@ -223,6 +236,8 @@ def test_a_ramp_takes_any_number(value):
 def test_png_comes_back(colours):
     image = np.zeros((20, 30, 3), np.uint8)
     image[:10, :15] = (255, 0, 0)
-    back = np.asarray(Image.open(io.BytesIO(encode_png(image, colours=colours))).convert("RGB"))
+    png = encode_png(image, colours=colours)
+    back = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+    assert np.array_equal(decode_png(png), back)
     assert back.shape == image.shape
     assert np.abs(back.astype(int) - image).max() <= 8

@@ -207,3 +207,8 @@ def encode_png(image: Image, *, colours: int | None = None) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
+
+
+def decode_png(png: bytes) -> Image:
+    """The picture (H, W, 3) uint8 RGB of what :func:`encode_png` gave."""
+    return np.asarray(require("PIL.Image", "grasp").open(io.BytesIO(png)).convert("RGB"), dtype=np.uint8)

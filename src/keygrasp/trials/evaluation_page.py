@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keygrasp.files import write_text
+from keygrasp.files import atomic_path, write_text
 from keygrasp.trials.evaluation import HEADLINE, PRODUCT, EvaluationConfig, PartRecords
 from keygrasp.trials.evaluation_figures import scene_sets
 from keygrasp.trials.evaluation_table import columns_of, headline, target_row
@@ -22,6 +22,8 @@ Json = dict[str, Any]
 OnScene = Callable[[int, int], None]
 #: Most pictures of tail scenes.
 TAIL_PICTURES = 10
+#: Names of the sheets beside the page.
+TAIL_SHEET, FAILURES_SHEET = "tail.png", "failures.png"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ def write_page(
     pictures: int = 12,
     on_scene: OnScene | None = None,
 ) -> Path:
-    """Write the page of :func:`keygrasp.trials.evaluation_figures.figures`.
+    """Write the page of :func:`keygrasp.trials.evaluation_figures.figures`, and its pictures as two sheets beside it.
 
     Args:
         config: What was evaluated.
@@ -59,6 +61,9 @@ def write_page(
         The path.
     """
     tail, failures, lost = _pictures(config, parts, pictures, on_scene)
+    for name, shown in ((TAIL_SHEET, tail), (FAILURES_SHEET, failures)):
+        if shown:
+            write_sheet(path.parent / name, shown)
     text: str = template("evaluation.html.j2").render(
         found=found,
         setting=_setting(found),
@@ -72,6 +77,17 @@ def write_page(
     )
     write_text(path, text)
     return path
+
+
+def write_sheet(path: Path, pictures: Sequence[Picture]) -> None:
+    """Lay pictures out in one PNG file, each with its caption."""
+    from keygrasp.trials.drawing import Tile, contact_sheet
+    from keygrasp.trials.drawing_canvas import decode_png, encode_png
+
+    tiles = [Tile(decode_png(picture.png), picture.caption) for picture in pictures]
+    sheet = encode_png(contact_sheet(tiles, columns=5, tile_width=300))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(sheet)
 
 
 def tail_examples(config: EvaluationConfig, parts: Sequence[PartRecords], count: int) -> list[list[TrialRecord]]:

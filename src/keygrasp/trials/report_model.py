@@ -86,12 +86,14 @@ class Picture:
         title: Name and category of the object.
         detail: How it ended, in words.
         png: The picture as a PNG file's bytes.
+        caption: The same in a few words, for a sheet of many pictures.
     """
 
     planner: str
     title: str
     detail: str
     png: bytes
+    caption: str = ""
 
 
 @dataclass(frozen=True)

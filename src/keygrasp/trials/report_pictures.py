@@ -98,10 +98,13 @@ def _picture(heading: str, record: TrialRecord, perceived: Perceived, rival: Tri
         outcome=Outcome(attempt.outcome),
     )
     title = f"{record.object_name} ({record.category})" if record.category else record.object_name
-    detail = _detail(record, attempt)
+    detail, caption = _detail(record, attempt), record.object_name
     if rival is not None:
         detail = f"{rival.planner}: {rival.first.message or rival.first.outcome}; {record.planner}: {detail}"
-    return Picture(heading, title, detail, _encoded(drawing))
+        caption += f": {rival.planner} {rival.first.outcome.replace('_', ' ')}"
+    elif attempt.probability is not None:
+        caption += f": stated {100 * attempt.probability:.0f}%"
+    return Picture(heading, title, detail, _encoded(drawing), caption)
 
 
 def _encoded(drawing: SceneDrawing) -> bytes:
