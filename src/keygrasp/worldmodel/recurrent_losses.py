@@ -48,7 +48,7 @@ def draw_sequences(
         InputError: If an episode has no images.
     """
     device = next(network.parameters()).device
-    rows, images, actions, valid = [], [], [], []
+    rows, colours, depths, actions, valid = [], [], [], [], []
     for _ in range(batch):
         episode = episodes[int(torch.randint(len(episodes), (1,), generator=generator))]
         if episode.rgb is None or episode.depth is None:
@@ -58,13 +58,16 @@ def draw_sequences(
         at = start + torch.arange(length + 1)
         inside, kept = at <= steps, at.clamp(max=steps)
         rows.append(episode.symbols[kept])
-        colours = episode.rgb[kept].permute(0, 3, 1, 2).float() / 255
-        images.append(torch.cat([colours, episode.depth[kept][:, None]], dim=1))
+        colours.append(episode.rgb[kept])
+        depths.append(episode.depth[kept])
         actions.append(episode.actions[at[:-1].clamp(max=steps - 1)] * inside[1:, None])
         valid.append(inside)
+    # Colours travel to the device as bytes, a quarter of what they are as numbers.
+    rgb = torch.stack(colours).to(device).permute(0, 1, 4, 2, 3).float() / 255
+    depth = torch.stack(depths).to(device)[:, :, None]
     return Sequences(
         network.layout.features(torch.stack(rows)).to(device),
-        network.scaled(torch.stack(images).to(device)),
+        network.scaled(torch.cat([rgb, depth], dim=2)),
         torch.stack(actions).to(device),
         torch.stack(valid).to(device),
     )
