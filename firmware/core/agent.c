@@ -25,7 +25,7 @@ static const kg_q TEST_SPEED = KG_Q(0.45);
 static const kg_q TEST_SECONDS = KG_Q(0.6);
 static const kg_q MOVED_MM = KG_Q(2);
 static const kg_q MOVED_ANGLE = KG_DEGREES(4);
-enum { STRIKES = 3, IDLE_BEFORE_TEST = 10 };
+enum { STRIKES = 3, IDLE_BEFORE_TEST = 10, RUNS_BETWEEN_TESTS = 16 };
 enum { TEST_LEFT = 200, TEST_RIGHT, TEST_NEXT };
 
 void kg_agent_resume(kg_agent *agent, const kg_settings *settings) {
@@ -170,6 +170,10 @@ static void end(kg_agent *agent, kg_q fitness, kg_decision *decision) {
     kg_pattern_refine(agent, fitness);
     kg_agent_assess(agent, fitness, decision);
     agent->run.skill = KG_NO_SKILL;
+    const kg_skill *memory = &agent->memory.skill[skill];
+    if (!is_pattern(skill) && !(memory->flags & KG_IS_LEARNED) && memory->runs % RUNS_BETWEEN_TESTS == 0) {
+        agent->run.phase = TEST_NEXT; /* nothing is expected of its motions, so nothing else would tell of a stuck motor */
+    }
 }
 
 /* Whether a motion was so far from what a composite expects of it that a motor may be stuck. */

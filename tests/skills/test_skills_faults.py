@@ -60,6 +60,28 @@ def test_a_motor_stuck_from_the_start_is_found_by_the_first_test():
         draw(agent.memory, robot, "circle", 1)
 
 
+@pytest.mark.parametrize("wheel", [0, 1])
+def test_a_motor_that_gets_stuck_before_anything_is_learned_is_found(wheel):
+    agent, robot = Agent(5), Millirobot(5)
+    develop(agent, robot, 6.0)
+    robot.weaken(wheel, 0.0)
+    found = next(s for s in steps(agent, robot, 120.0) if Event.MOTOR_STUCK in s.decision.events)
+    assert found.decision.stuck == 1 + wheel
+
+
+def test_a_changed_body_is_tested_for_a_stuck_motor_at_once(learned):
+    agent, robot = Agent(3, memory=learned), Millirobot(3)
+    develop(agent, robot, 30.0)
+    robot.weaken(0, 0.7)
+    lost = None
+    for step in steps(agent, robot, 300.0):
+        if lost is not None:
+            assert (step.decision.skill, step.decision.milliseconds) == (None, 600)
+            break
+        lost = step if Event.LOST in step.decision.events else None
+    assert lost is not None
+
+
 def test_poses_far_away_saturate_instead_of_wrapping():
     agent = Agent(1)
     for pose in (Pose(1e9, -1e9, 1e9), Pose(0, 0, 0), Pose(-40000, 40000, -1e9)):
