@@ -67,6 +67,30 @@ def trials_section(stem: str, title: str, planners: tuple[str, ...]) -> list[str
     return [title, "", *success_table(data, planners), "", source(path, data), ""]
 
 
+def evaluation_section() -> list[str]:
+    """The tail of rule E from ``keygrasp evaluate``; nothing where it was not made."""
+    path = RESULTS / "evaluation.json"
+    if not path.is_file():
+        return []
+    data = read_json(path)
+    rule = data["rules"]["E"]
+    columns = {
+        "tail": "tail, single-shot",
+        "tail_up_to_three": "tail, up to three",
+        "tail_graspable": "graspable tail, single-shot",
+        "tail_graspable_up_to_three": "graspable tail, up to three",
+    }
+    rows = ["| Planner | " + " | ".join(columns.values()) + " |", "| --- " * (len(columns) + 1) + "|"]
+    for name, own in rule["planners"].items():
+        if name != "reference":
+            rows.append(f"| `{name}` | " + " | ".join(rate(own[key]) for key in columns) + " |")
+    title = (
+        f"The tail: {rule['tail_scenes']} scenes of rule E on which the reference fails, "
+        f"{rule['tail_graspable_scenes']} of them graspable:"
+    )
+    return [title, "", *rows, "", source(path, data), ""]
+
+
 def speed_section() -> list[str]:
     """Latency of planning, trials a second, and how far the two robots agree, each with its origin."""
     lines = ["**Speed and agreement**", ""]
@@ -104,6 +128,7 @@ def block() -> str:
     names = ("reference", "geometric", "argmax", "cem", "climb", "refined")
     parts = [
         *trials_section("trials-e-gripper", "300 unseen objects, rule E, free gripper:", names),
+        *evaluation_section(),
         *trials_section("trials-e-ur5", "The same objects, executed by the UR5:", names),
         *trials_section("trials-a-gripper", "300 unseen objects, rule A (easy):", names),
         *trials_section(
@@ -114,6 +139,7 @@ def block() -> str:
             "48 objects of rule E with the oracle as the ceiling:",
             (*names, "oracle"),
         ),
+        *trials_section("trials-adversarial", "Two adversarial objects of Dex-Net, 20 poses each:", names),
         *speed_section(),
     ]
     return "\n".join(parts)

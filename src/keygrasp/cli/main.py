@@ -50,7 +50,7 @@ COMMANDS = {
     "contact": Command("keygrasp.cli.contact:run", "fit the model that labels grasps without physics"),
     "outcomes": Command("keygrasp.cli.outcomes:run", "fit the model that tells from an image how grasps would end"),
     "train": Command("keygrasp.cli.train:run", "train the refiner"),
-    "ablate": Command("keygrasp.cli.ablate:run", "what each part of the refiner is worth, one thing changed at a time"),
+    "ablate": Command("keygrasp.cli.ablate:run", "what each part of the refiner is worth"),
     "delta": Command("keygrasp.cli.delta:run", "emulate a Delta X on a serial port, calibrate a real one, compare"),
     "shaping": Command("keygrasp.cli.shaping:run", "certify shaped rewards, and compare potentials"),
     "curriculum": Command("keygrasp.cli.curriculum:run", "simulate difficulty estimates, measure their cost"),
