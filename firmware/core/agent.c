@@ -9,7 +9,7 @@
 /* What a run shows of a skill is smoothed: the share that the newest one has. */
 static const kg_q NEWEST = KG_Q(0.4);
 /* A learned skill below this is suspicious, and lost if it happens twice in a row. Short motions are noisier. */
-static const kg_q LOW_BASE = KG_Q(0.55);
+static const kg_q LOW_BASE = KG_Q(0.3);
 static const kg_q LOW_PATTERN = KG_Q(0.93);
 /* Variances of a model's weights, in those of the noise: of elementary moves, which begin with nothing; of the moves,
  * whose distance is nearly in proportion to time; and of patterns, which begin with a copy or a prediction. */
