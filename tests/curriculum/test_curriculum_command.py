@@ -75,6 +75,10 @@ def test_scale_measures_and_keeps_its_graphs(tmp_path, capsys):
     assert size["kept_mib"] > 0
     assert main(command) == 0
     assert len(list(tmp_path.glob("*.safetensors"))) == 1
+    picture = tmp_path / "growth.svg"
+    assert main([*command, "--search", "windows", "--plot", str(picture)]) == 0
+    assert len(list(tmp_path.glob("*.safetensors"))) == 2  # another graph, kept beside the first one
+    assert "milliseconds" in picture.read_text()
 
 
 def test_it_runs_without_what_the_base_install_lacks():

@@ -34,6 +34,20 @@ def test_the_graph_is_symmetric_positive_and_without_self_edges():
     assert (weights > 0).sum(axis=1).min() >= 1
 
 
+def test_a_graph_that_was_made_elsewhere_can_be_used():
+    task, usual = trained(neighbours=8)
+    graph = SampleGraph(task.features, neighbours=8)
+    other = GraphDifficulty.on_graph(
+        SampleGraph.restored(graph.rows, graph.nearest, graph.cosine, normalise=True),
+        DifficultyConfig(states=12, kept=6, neighbours=8),
+    )
+    task = SyntheticTask(SMALL)
+    for step in range(6):
+        ids = task.draw()
+        other.update(ids, task.attempt(ids, np.full(len(ids), 8), step).astype(float), np.full(len(ids), 8.0))
+    assert np.array_equal(other.estimate().mean, usual.estimate().mean)
+
+
 def test_neighbours_are_those_of_a_full_search():
     rows = SyntheticTask(SMALL).features
     cosine = rows @ rows.T

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -72,6 +72,9 @@ class Scale:
     """Updates of 256 tried samples at each size."""
     seed: int = 0
     """Seed of the synthetic samples."""
+    search: Literal["real", "windows"] = "real"
+    """How the graph is made: 'windows' looks for neighbours within windows of each cluster only, which takes seconds
+    and no extra, where the search itself isn't to be measured."""
     graphs: console.OptionalPath = None
     """Folder that keeps the graphs, so that a second run needs only the time that it measures."""
     plot: console.OptionalPath = None
@@ -243,12 +246,14 @@ def _scale(options: Scale) -> int:
     with steps.StepBar("sizes") as bar:
         for number, samples in enumerate(options.samples):
             bar.update(number, len(options.samples), {})
-            rows.append(measure(samples, updates=options.updates, seed=options.seed, graphs=options.graphs))
-    table = console.table("samples", "update ms", "sweep s", "allocate s", "graph s", "kept MiB", "peak MiB")
+            given = {"updates": options.updates, "seed": options.seed, "search": options.search}
+            rows.append(measure(samples, graphs=options.graphs, **given))  # type: ignore[arg-type]
+    table = console.table("samples", "update ms", "CPU ms", "sweep s", "allocate s", "graph s", "kept MiB", "peak MiB")
     for cost in rows:
         table.add_row(
             f"{cost.samples:,}",
             f"{1e3 * cost.median_update_s:.1f}",
+            f"{1e3 * cost.median_update_cpu_s:.1f}",
             *(f"{v:.2f}" for v in (cost.sweep_s, cost.allocate_s, cost.graph_s)),
             *(f"{v:.0f}" for v in (cost.kept_mib, cost.peak_mib)),
         )
@@ -256,17 +261,20 @@ def _scale(options: Scale) -> int:
     if options.plot is not None:
         write_text(options.plot, _growth(rows))
     if options.json is not None:
-        figures = [{**dataclasses.asdict(cost), "median_update_s": cost.median_update_s} for cost in rows]
-        write_json(options.json, {"sizes": figures, "provenance": provenance(options.seed)})
+        medians = ({"median_update_s": c.median_update_s, "median_update_cpu_s": c.median_update_cpu_s} for c in rows)
+        figures = [{**dataclasses.asdict(cost), **both} for cost, both in zip(rows, medians, strict=True)]
+        write_json(options.json, {"search": options.search, "sizes": figures, "provenance": provenance(options.seed)})
     return 0
 
 
 def _growth(rows: list[Cost]) -> str:
-    """Milliseconds an update over the number of samples."""
+    """Milliseconds of processor time an update over the number of samples."""
     from keygrasp.shaping.charts import Curve, learning_chart
 
-    sizes = np.log10([cost.samples for cost in rows])
-    updates = 1e3 * np.array([cost.update_s for cost in rows]).T
-    curve = Curve("update", sizes, updates)
+    sizes, updates = np.log10([c.samples for c in rows]), 1e3 * np.array([c.update_cpu_s for c in rows]).T
+    top = 4.0 * np.ceil(updates.mean(axis=0).max() * 1.2 / 4)
     title = "Update after 256 tried samples"
-    return learning_chart(title, "samples, power of ten", "milliseconds", [curve], top=float(1.2 * updates.max()))
+    curve = Curve("update", sizes, updates)
+    return learning_chart(
+        title, "samples, power of ten", "milliseconds of processor time", [curve], left=float(sizes[0]), top=top
+    )

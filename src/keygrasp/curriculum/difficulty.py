@@ -119,10 +119,20 @@ class GraphDifficulty:
     """
 
     def __init__(self, features: ArrayLike, config: DifficultyConfig | None = None) -> None:
-        self.config = config or DifficultyConfig()
-        c = self.config
-        self.graph = SampleGraph(features, neighbours=c.neighbours, normalise=c.normalise, method=c.search, seed=c.seed)
-        labels, self._centres = cluster(self.graph, min(c.states, len(self.graph)), c.start, c.seed)
+        c = config or DifficultyConfig()
+        graph = SampleGraph(features, neighbours=c.neighbours, normalise=c.normalise, method=c.search, seed=c.seed)
+        self._start(graph, c)
+
+    @classmethod
+    def on_graph(cls, graph: SampleGraph, config: DifficultyConfig | None = None) -> GraphDifficulty:
+        """An estimator on a graph that was made elsewhere, as by a nearest-neighbour search of one's own."""
+        estimator = cls.__new__(cls)
+        estimator._start(graph, config or DifficultyConfig())
+        return estimator
+
+    def _start(self, graph: SampleGraph, config: DifficultyConfig) -> None:
+        self.config, self.graph = config, graph
+        labels, self._centres = cluster(graph, min(config.states, len(graph)), config.start, config.seed)
         self._build(labels)
 
     @classmethod

@@ -133,9 +133,13 @@ def _mutual(index: Indices, cosine: Floats, normalise: bool) -> sparse.csr_array
     """Symmetric weights of the pairs that are in each other's list, and of the lonely ones' nearest."""
     size = len(index)
     valid = (index >= 0) & (cosine > 0)
-    owner = np.repeat(np.arange(size, dtype=np.int32), valid.sum(axis=1))
-    directed = sparse.csr_array((cosine[valid], (owner, index[valid])), shape=(size, size))
-    weights = directed.minimum(directed.T).tocsr()
+    # In place of triples, which need twice the memory where there are millions of samples.
+    begins = np.append(0, np.cumsum(valid.sum(axis=1)))
+    begins = begins.astype(np.int32) if begins[-1] < 2**31 else begins
+    directed = sparse.csr_array((cosine[valid], index[valid], begins), shape=(size, size), dtype=np.float32)
+    directed.sort_indices()
+    weights = directed.minimum(directed.T.tocsr()).tocsr()
+    del directed
     lonely = np.flatnonzero((np.diff(weights.indptr) == 0) & valid.any(axis=1))
     if len(lonely):
         best = np.where(valid[lonely], cosine[lonely], -2).argmax(axis=1)

@@ -72,6 +72,7 @@ class SyntheticTask:
     Attributes:
         config: Settings.
         features: (N, D) float32.
+        cluster: (N,) each sample's cluster.
         logits: (N,) at the start.
     """
 
@@ -79,13 +80,13 @@ class SyntheticTask:
         self.config = config
         self._rng = np.random.default_rng(config.seed)
         centres = self._rng.normal(size=(config.clusters, config.features))
-        cluster = self._rng.integers(config.clusters, size=config.samples)
+        self.cluster: Places = self._rng.integers(config.clusters, size=config.samples)
         around = self._rng.normal(size=(config.samples, config.features))
-        rows = centres[cluster] + config.spread * around
+        rows = centres[self.cluster] + config.spread * around
         self.features: Floats = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
         values = config.difference * self._rng.normal(size=config.clusters)
         own = config.noise * self._rng.normal(size=config.samples)
-        self.logits: Array = values[cluster] + own + config.offset
+        self.logits: Array = values[self.cluster] + own + config.offset
 
     def rates(self, step: int) -> Array:
         """Success rate (N,) of each sample after ``step`` steps."""

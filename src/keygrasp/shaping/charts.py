@@ -33,11 +33,13 @@ class Curve:
     runs: Array
 
 
-def learning_chart(title: str, x_label: str, y_label: str, curves: Sequence[Curve], *, top: float = 1.0) -> str:
-    """Draw curves with values in [0, ``top``]; returns the SVG file's text."""
-    curves = [Curve(curve.name, curve.x, curve.runs / top) for curve in curves]
+def learning_chart(
+    title: str, x_label: str, y_label: str, curves: Sequence[Curve], *, left: float = 0.0, top: float = 1.0
+) -> str:
+    """Draw curves from ``left`` on, with values in [0, ``top``]; returns the SVG file's text."""
+    curves = [Curve(curve.name, curve.x - left, curve.runs / top) for curve in curves]
     right = max(float(curve.x[-1]) for curve in curves)
-    parts = [_text(_WIDTH / 2, 22, title, size=15, anchor="middle"), *_axes(right, top, x_label, y_label)]
+    parts = [_text(_WIDTH / 2, 22, title, size=15, anchor="middle"), *_axes(left, right, top, x_label, y_label)]
     for index, curve in enumerate(curves):
         parts += _curve(curve, right, _COLOURS[index % len(_COLOURS)])
         y = _TOP + 16 + 20 * index
@@ -63,13 +65,14 @@ def _curve(curve: Curve, right: float, colour: str) -> list[str]:
     ]
 
 
-def _axes(right: float, top: float, x_label: str, y_label: str) -> list[str]:
+def _axes(left: float, right: float, top: float, x_label: str, y_label: str) -> list[str]:
     parts = []
+    digits = 0 if right >= 8 else 1
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         (x, _), (_, y) = _place(share * right, 0, right), _place(0, share, right)
         parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#dddddd"/>')
-        parts.append(_text(_LEFT - 8, y + 4, f"{share * top:g}", anchor="end"))
-        parts.append(_text(x, _HEIGHT - _BOTTOM + 18, f"{share * right:.0f}", anchor="middle"))
+        parts.append(_text(_LEFT - 8, y + 4, f"{share * top:.3g}", anchor="end"))
+        parts.append(_text(x, _HEIGHT - _BOTTOM + 18, f"{left + share * right:.{digits}f}", anchor="middle"))
     parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, x_label, anchor="middle"))
     parts.append(_text(_LEFT, _TOP - 8, y_label))
     return parts
