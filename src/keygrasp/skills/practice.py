@@ -108,6 +108,7 @@ def practise(
     *,
     seed: int = 0,
     make: Callable[[ClutterSpec], ClutterScene] = ClutterScene,
+    on: Callable[[ClutterScene], Bench] = SimulatedBench,
 ) -> Iterator[Practised]:
     """Let a manipulator develop on simulated cartons.
 
@@ -116,6 +117,7 @@ def practise(
         runs: How many runs of skills.
         seed: Of the cartons and of what is asked.
         make: Builds a scene.
+        on: Makes a bench of it.
     """
     rng = np.random.default_rng(seed)
     scene: ClutterScene | None = None
@@ -129,7 +131,7 @@ def practise(
                     scene.world.close()
                 scenes += 1
                 scene = make(ClutterSpec(wanted, 1_000_000 * (seed + 1) + scenes))
-            bench = SimulatedBench(scene)
+            bench = on(scene)
             fitness = _cleared(skills, bench) if choice.skill == "clear" else _pushed(skills, choice.skill, bench, rng)
             if fitness is not None:  # else the scene says nothing about the skill
                 yield Practised(choice, fitness, skills.assess(choice.skill, fitness))
