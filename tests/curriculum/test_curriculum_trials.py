@@ -67,6 +67,14 @@ def test_examples_are_the_easiest_the_hardest_and_those_in_between():
     assert first == {"Easiest objects": 1, "Hardest objects": 0, "Most telling objects": 2}
 
 
+def test_what_always_succeeds_is_no_example_of_hard_or_telling_objects():
+    scenes = CONFIG.scenes()
+    records = [record(i, scenes[i], i % CONFIG.objects > 0 or i == 0) for i in range(4 * CONFIG.objects)]
+    shown = telling_records(records, "geometric")
+    assert [heading for heading, _ in shown] == ["Easiest objects"] * 3 + ["Hardest objects", "Most telling objects"]
+    assert {r.scene for heading, r in shown if heading != "Easiest objects"} == {0}
+
+
 def test_one_trial_of_each_object_needs_no_such_section():
     scenes = CONFIG.scenes()
     assert spent_of(CONFIG.identity(), [record(i, scenes[i], True) for i in range(CONFIG.objects)]) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keygrasp.trials.config import judged_planner
@@ -49,19 +49,21 @@ def spent_of(config: Json, records: Sequence[TrialRecord]) -> Spent | None:
 def telling_records(records: Sequence[TrialRecord], planner: str) -> list[tuple[str, TrialRecord]]:
     """Trials that show the easiest, the hardest and the most telling objects, under these headings.
 
-    Most telling are those that succeed about every other time; of equal ones those with more trials.
+    Most telling are those that succeed about every other time; of equal ones those with more trials. None that always
+    succeeds counts as hard, none that never does as easy, and neither as telling.
     """
-    objects = list(_by_object(records, planner).values())
-    kinds = {
-        "Easiest objects": lambda trials: (-_rate(trials), -len(trials)),
-        "Hardest objects": lambda trials: (_rate(trials), -len(trials)),
-        "Most telling objects": lambda trials: (abs(_rate(trials) - 0.5), -len(trials)),
+    objects = [trials for trials in _by_object(records, planner).values() if len(trials) > 1]
+    objects.sort(key=len, reverse=True)
+    kinds: dict[str, tuple[Callable[[float], bool], Callable[[float], float]]] = {
+        "Easiest objects": (lambda rate: rate > 0, lambda rate: -rate),
+        "Hardest objects": (lambda rate: rate < 1, lambda rate: rate),
+        "Most telling objects": (lambda rate: 0 < rate < 1, lambda rate: abs(rate - 0.5)),
     }
-    return [
-        (heading, trials[0])
-        for heading, order in kinds.items()
-        for trials in sorted((t for t in objects if len(t) > 1), key=order)[:_SHOWN]
-    ]
+    found = []
+    for heading, (fits, rank) in kinds.items():
+        ranked = sorted((rank(_rate(trials)), place) for place, trials in enumerate(objects) if fits(_rate(trials)))
+        found += [(heading, objects[place][0]) for _, place in ranked[:_SHOWN]]
+    return found
 
 
 def _by_object(records: Sequence[TrialRecord], planner: str) -> dict[str, list[TrialRecord]]:
