@@ -15,7 +15,20 @@ def test_collect_train_evaluate_and_plan_follow_each_other(tmp_path, capsys):
     data, model, figures = tmp_path / "data", tmp_path / "m.safetensors", tmp_path / "f.json"
     assert main(["worldmodel", "collect", "--out", str(data), "--episodes", "3", "--json", str(figures)]) == 0
     assert json.loads(figures.read_text())["decisions"] > 60
-    train = ["--data", str(data), "--out", str(model), "--updates", "5", "--held-out", "1", "--json", str(figures)]
+    train = [
+        "--data",
+        str(data),
+        "--out",
+        str(model),
+        "--updates",
+        "5",
+        "--first-updates",
+        "5",
+        "--held-out",
+        "1",
+        "--json",
+        str(figures),
+    ]
     assert main(["worldmodel", "train", *train]) == 0
     assert [s["steps"] for s in json.loads(figures.read_text())["scores"]] == [1, 5, 15]
     picture, task = tmp_path / "p.svg", tmp_path / "short.yaml"

@@ -120,11 +120,11 @@ def rising(layout, row, length, seed):
 
 def test_it_learns_from_episodes_of_unequal_length_and_gets_surer(layout, row):
     episodes = [rising(layout, row, length, seed) for seed, length in enumerate([3, 8, 13, 5, 20, 17, 9, 12, 25, 30])]
-    config = TrainConfig(updates=200, batch=32, horizon=3, learning_rate=1e-2)
+    config = TrainConfig(updates=40, first_updates=120, batch=32, horizon=3, learning_rate=1e-2)
     model = train(episodes, config, EnsembleConfig(members=3, hidden=32))
     before, after = (symbol_scores(m, [rising(layout, row, 15, 99)], (1, 5))[1] for m in (Ensemble(seed=0), model))
     assert after.r2_of_change["object_z"] > 0.8 > before.r2_of_change["object_z"]
-    brief = TrainConfig(updates=3, batch=8, horizon=3)
+    brief = TrainConfig(updates=3, first_updates=3, batch=8, horizon=3)
     model, again = (train(episodes, brief, EnsembleConfig(members=3, hidden=32)) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), again.state_dict().values(), strict=True))
 

@@ -70,11 +70,13 @@ class Train:
     settings: console.OptionalPath = None
     """YAML file of the image model's settings."""
     updates: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
-    """Gradient steps: 2,000, or the image model's settings."""
+    """Gradient steps over pieces of episodes: 600, or the image model's settings."""
+    first_updates: int = 2000
+    """Gradient steps over single actions before those, of the ensemble."""
     horizon: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
-    """Steps of open-loop prediction in the loss: 6, or the image model's settings."""
+    """Steps of open-loop prediction in the loss: 5, or the image model's settings."""
     held_out: int = 40
-    """Last episodes of each folder that are scored instead of learned."""
+    """Episodes of each folder, evenly taken, that are scored instead of learned."""
     device: str = "cpu"
     """Where to compute: cpu or cuda."""
     seed: int = 0
@@ -177,7 +179,7 @@ def _collect(options: Collect) -> int:
 def _train(options: Train) -> int:
     import torch
 
-    from keygrasp.worldmodel.episodes import read_episodes
+    from keygrasp.worldmodel.episodes import read_episodes, split
     from keygrasp.worldmodel.evaluation import symbol_scores
     from keygrasp.worldmodel.layout import Layout
     from keygrasp.worldmodel.training import TrainConfig, train
@@ -192,15 +194,17 @@ def _train(options: Train) -> int:
     learned, held = [], []
     for folder in options.data:
         found = read_episodes(folder, Layout())
-        cut = len(found) - options.held_out
-        if cut < 1:
-            raise InputError(f"{folder} has {len(found)} episodes", f"Collect more than --held-out {options.held_out}")
-        learned += found[:cut]
-        held += found[cut:]
+        parts = split(found, options.held_out)
+        learned += parts[0]
+        held += parts[1]
     if options.model == "images":
         return _train_images(options, learned, held)
     given = {"updates": options.updates, "horizon": options.horizon}
-    config = TrainConfig(seed=options.seed, **{name: value for name, value in given.items() if value is not None})
+    config = TrainConfig(
+        seed=options.seed,
+        first_updates=options.first_updates,
+        **{name: value for name, value in given.items() if value is not None},
+    )
     begun = time.monotonic()
     with steps.StepBar("updates") as bar:
         model = train(learned, config, device=options.device, progress=bar.update).to("cpu")

@@ -49,15 +49,17 @@ class Study:
     behaviours: console.Names = ()
     """Learn from episodes of these behaviours alone; of all where none is named."""
     held_out: int = 40
-    """Last episodes, on which predictions are scored."""
+    """Episodes, evenly taken, on which predictions are scored."""
     seeds: int = 5
     """Models."""
     episodes: int = 3
     """Scenes a seed and task."""
-    updates: int = 2000
-    """Gradient steps of a model."""
-    imagination: int = 3000
+    updates: int = 400
+    """Gradient steps of a model over pieces of episodes, after those over single actions."""
+    imagination: int = 2000
     """Gradient steps of a Q-network."""
+    scratch: int = 5000
+    """Steps in the workspace of what learns from scratch."""
     json: console.OptionalPath = None
     """Also write the figures to this file."""
 
@@ -79,7 +81,10 @@ def run_study(options: Study) -> int:
     tasks = [load_task(path) for path in options.task]
     learned, held = _split(options)
     config = StudyConfig(
-        seeds=options.seeds, episodes=options.episodes, imagination=QConfig(updates=options.imagination)
+        seeds=options.seeds,
+        episodes=options.episodes,
+        imagination=QConfig(updates=options.imagination),
+        scratch_steps=options.scratch,
     )
     training = TrainConfig(updates=options.updates)
     identity = {
@@ -99,17 +104,14 @@ def run_study(options: Study) -> int:
 
 
 def _split(options: Study) -> tuple[list[Episode], list[Episode]]:
-    from keygrasp.worldmodel.episodes import read_episodes
+    from keygrasp.worldmodel.episodes import read_episodes, split
     from keygrasp.worldmodel.layout import Layout
 
-    found = read_episodes(options.data, Layout())
-    if not 0 <= options.held_out < len(found):
-        raise ConfigurationError(f"--held-out is {options.held_out}", f"{options.data} has {len(found)} episodes")
-    cut = len(found) - options.held_out
-    learned = [e for e in found[:cut] if not options.behaviours or e.behaviour in options.behaviours]
+    learned, held = split(read_episodes(options.data, Layout()), options.held_out)
+    learned = [e for e in learned if not options.behaviours or e.behaviour in options.behaviours]
     if not learned:
         raise ConfigurationError(f"{options.data} has no episodes of {', '.join(options.behaviours)}")
-    return learned, found[cut:]
+    return learned, held
 
 
 def _runs(

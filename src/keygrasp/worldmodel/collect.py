@@ -138,7 +138,7 @@ class Curious:
     def __init__(self, model: WorldModel) -> None:
         self._model = model
         nothing = CodeTask("nothing", lambda step: step.after.new_zeros(len(step.after)), model.layout)
-        settings = PlannerConfig(samples=64, elites=10, iterations=2, horizon=8, kept=4, penalty=-1.0)
+        settings = PlannerConfig(samples=32, elites=6, iterations=2, horizon=7, kept=3, penalty=-1.0)
         self._planner = Planner(model, nothing, settings)
 
     def reset(self, view: TabletopView, seed: int) -> None:

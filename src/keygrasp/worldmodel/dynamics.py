@@ -35,10 +35,11 @@ OBJECT_TARGETS = 7
 GRIPPER_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 10.0)
 OBJECT_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 0.01, 0.01)
 #: Numbers that a network sees of one object and the gripper.
-INPUTS = 27
+INPUTS = 32
 _FAR = 0.05
-#: Metres between fully opened pads.
+#: Metres between fully opened pads, and from a pad's inner face to its middle.
 _WIDEST = GripperSpec().max_opening
+_PAD_MIDDLE = GripperSpec().pad_thickness / 2
 
 
 class Changes(NamedTuple):
@@ -128,6 +129,8 @@ def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
         dim=-1,
     )
     grip = actions[..., 4]
+    lower = torch.tanh((tips + frame.motion[..., 2, None] - top) / 0.01)
+    pads = (_pad_distances(frame, turn / 2) / 0.02).clamp(-2, 2)
     scale = _constant((*MOTION_SCALE, 0.03), frame.motion)
     common = torch.cat(
         [
@@ -144,9 +147,41 @@ def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
     contacts = objects[..., _O["contact_left"] : _O["contact_right"] + 1]
     near = torch.tanh(frame.offset / _FAR)
     return torch.cat(
-        [near, (frame.offset / 0.1).clamp(-3, 3), own, sizes, contacts, shared, contacts[..., :1] * contacts[..., 1:]],
+        [
+            near,
+            (frame.offset / 0.1).clamp(-3, 3),
+            own,
+            sizes,
+            contacts,
+            shared,
+            contacts[..., :1] * contacts[..., 1:],
+            pads,
+            lower[..., None],
+        ],
         dim=-1,
     )
+
+
+def _pad_distances(frame: Frame, turn: Tensor) -> Tensor:
+    """Metres (..., O, 4) from the middle of left and right pad to the object's rectangle, before and after the motion.
+
+    Negative inside; seen from above, along the rectangle's axes. Fingers count as moving freely.
+
+    Args:
+        frame: The frame.
+        turn: (..., O) radians from the closing axis to the object's longer side.
+    """
+    width, motion = frame.gripper[..., _G["width"]], frame.motion
+    first, then = width / 2 + _PAD_MIDDLE, (width + motion[..., 4]) / 2 + _PAD_MIDDLE
+    none = torch.zeros_like(first)
+    x, y = then * motion[..., 3].cos(), then * motion[..., 3].sin()
+    along = torch.stack([first, -first, motion[..., 0] + x, motion[..., 0] - x], dim=-1)
+    across = torch.stack([none, none, motion[..., 1] + y, motion[..., 1] - y], dim=-1)
+    off_x = along[..., None, :] - frame.offset[..., 0:1]
+    off_y = across[..., None, :] - frame.offset[..., 1:2]
+    cos, sin = turn.cos()[..., None], turn.sin()[..., None]
+    length, broad = frame.objects[..., _O["length"], None] / 2, frame.objects[..., _O["width"], None] / 2
+    return torch.maximum((cos * off_x + sin * off_y).abs() - length, (cos * off_y - sin * off_x).abs() - broad)
 
 
 def changes_between(frame: Frame, after: Tensor) -> Changes:

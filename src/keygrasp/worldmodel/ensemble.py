@@ -28,7 +28,6 @@ from keygrasp.worldmodel.model import Belief, check_actions
 
 #: Version of the network's inputs and outputs; weights of another are refused.
 FORMAT = "keygrasp-ensemble-1"
-DEFAULT_ENSEMBLE = "worldmodel.safetensors"
 _MAX_BYTES = 256 * 2**20
 _REMEDY = "Train it anew: keygrasp worldmodel train"
 #: Bounds of log-variances of changes over their scales: a millimetre, and three centimetres.
@@ -49,7 +48,7 @@ class EnsembleConfig:
     """
 
     members: int = 4
-    hidden: int = 96
+    hidden: int = 64
     pairs: bool = True
 
     def __post_init__(self) -> None:

@@ -178,6 +178,18 @@ def read_episodes(folder: Path, layout: Layout) -> list[Episode]:
     return [read_episode(path, layout) for path in paths]
 
 
+def split(episodes: Sequence[Episode], held_out: int) -> tuple[list[Episode], list[Episode]]:
+    """Episodes to learn from, and ``held_out`` others, taken evenly from among them.
+
+    Raises:
+        InputError: If none would be left to learn from.
+    """
+    if not 0 <= held_out < len(episodes):
+        raise InputError(f"{held_out} of {len(episodes)} episodes can't be held out", "Collect more, or hold out fewer")
+    held = {(2 * k + 1) * len(episodes) // (2 * held_out) for k in range(held_out)}
+    return [e for i, e in enumerate(episodes) if i not in held], [episodes[i] for i in sorted(held)]
+
+
 @dataclass(frozen=True, eq=False)
 class Windows:
     """Pieces of K actions of episodes, batch first; where an episode ends within one, the rest is not ``valid``.

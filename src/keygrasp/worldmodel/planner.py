@@ -38,7 +38,8 @@ class PlannerConfig:
         correlation: Between the noise of one decision and the next.
         kept: Elites that are scored again in the next iteration.
         discount: Of rewards, a decision.
-        penalty: Reward that one unit of disagreement costs; negative seeks it.
+        penalty: Reward that one unit of disagreement costs; negative seeks it. Small ones let plans go where the model
+            errs in their favour.
     """
 
     samples: int = 512
@@ -51,7 +52,7 @@ class PlannerConfig:
     correlation: float = 0.6
     kept: int = 16
     discount: float = 0.99
-    penalty: float = 0.5
+    penalty: float = 1.5
 
     def __post_init__(self) -> None:
         if not 2 <= self.elites <= self.samples <= 100_000 or not 1 <= self.iterations <= 100:
@@ -69,7 +70,7 @@ class Plan:
         symbols: (H+1, D) rows that the model imagines for them, from the present one on.
         deviation: (H+1, D) the model's deviations of those.
         value: Discounted return without the penalty that the model expects of them.
-        disagreement: Units of disagreement, mean over the steps.
+        disagreement: Units of disagreement, summed over the symbols, mean over the steps.
     """
 
     actions: Tensor
@@ -147,7 +148,7 @@ class Planner:
             after = self.model.step(belief, actions)
             reward = self.task.reward(belief.symbols, actions, after.symbols)
             if c.penalty:
-                reward = reward - c.penalty * (after.deviation @ self._scale) / len(self._scale)
+                reward = reward - c.penalty * (after.deviation @ self._scale)
             total = total + going * c.discount**t * reward
             going = going * (~self.task.terminated(after.symbols))
             belief = after
@@ -175,5 +176,5 @@ class Planner:
             if bool(self.task.terminated(after.symbols)[0]):
                 discount = 0.0
         deviation = torch.stack(deviations)
-        unsure = float((deviation[1:] @ self._scale).mean()) / len(self._scale)
+        unsure = float((deviation[1:] @ self._scale).mean())
         return Plan(actions, torch.stack(symbols), deviation, value, unsure)

@@ -15,8 +15,11 @@ from keygrasp.worldmodel import dynamics
 from keygrasp.worldmodel.dynamics import Changes, frame_of
 from keygrasp.worldmodel.ensemble import Ensemble, EnsembleConfig, Prediction
 from keygrasp.worldmodel.episodes import Episode, windows
-from keygrasp.worldmodel.layout import Layout
+from keygrasp.worldmodel.layout import OBJECT_SYMBOLS, Layout
 
+#: Metres by which an object must move in a decision to count as moving, and its columns of contacts.
+_MOVED = 0.001
+_TOUCH = [s.name in ("contact_left", "contact_right") for s in OBJECT_SYMBOLS]
 Progress = Callable[[int, int, Mapping[str, float]], None]
 
 
@@ -25,23 +28,28 @@ class TrainConfig:
     """How the ensemble is trained.
 
     Attributes:
-        updates: Gradient steps.
-        batch: Pieces of episodes a member and step.
+        updates: Gradient steps over pieces of ``horizon`` actions.
+        first_updates: Gradient steps over single actions before, which are cheap and teach what a contact is.
+        batch: Pieces of episodes a member and step; twice as many single actions.
         horizon: Steps of open-loop prediction whose likelihood is the loss (K).
         learning_rate: Largest; it falls to nothing along a cosine.
         weight_decay: Of AdamW.
         beta: Exponent by which the predicted variance weighs the likelihood (β-NLL, Seitzer et al., ICLR 2022).
         contact_weight: Weight of the contacts' cross-entropy.
+        emphasis: How much more often a piece is drawn in which something is touched or moves: most of the time nothing
+            does, and what an action does to what it doesn't touch is soon learned.
         seed: Seed of weights and batches.
     """
 
-    updates: int = 2500
+    updates: int = 600
+    first_updates: int = 2000
     batch: int = 128
-    horizon: int = 6
+    horizon: int = 5
     learning_rate: float = 2e-3
     weight_decay: float = 1e-5
     beta: float = 0.5
     contact_weight: float = 1.0
+    emphasis: float = 8.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -75,30 +83,63 @@ def train(
     """
     config = config or TrainConfig()
     layout = layout or Layout()
-    data = windows(episodes, config.horizon)
-    rows, actions, valid = (x.to(device) for x in (data.symbols, data.actions, data.valid))
     model = (model or Ensemble(sizes, layout, seed=config.seed)).to(device).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, config.updates)
     draw = torch.Generator().manual_seed(config.seed)
-    shape = (model.config.members, config.batch)
-    begun = time.monotonic()
-    for update in range(config.updates):
-        picked = torch.randint(len(rows), shape, generator=draw).to(device)
-        signs = (torch.randint(0, 2, (2, *shape), generator=draw) * 2 - 1).to(device)
-        loss = open_loop_loss(
-            model, mirrored(rows[picked], signs), mirrored_actions(actions[picked], signs), valid[picked], config
+    total, begun = config.first_updates + config.updates, time.monotonic()
+    done = 0
+    for horizon, updates, batch in (
+        (1, config.first_updates, 2 * config.batch),
+        (config.horizon, config.updates, config.batch),
+    ):
+        if not updates:
+            continue
+        pieces = _Pieces(episodes, horizon, layout, config, device)
+        optimiser = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimiser, config.learning_rate, total_steps=updates + 1, pct_start=0.1, div_factor=10
         )
-        if not bool(torch.isfinite(loss)):
-            raise InputError("the training loss is not finite", "Check the episodes, or lower the learning rate")
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
-        optimiser.step()
-        schedule.step()
-        if progress is not None and (update % 20 == 19 or update + 1 == config.updates):
-            progress(update + 1, config.updates, {"loss": float(loss.detach()), "s": time.monotonic() - begun})
+        for _ in range(updates):
+            loss = open_loop_loss(model, *pieces.draw(model.config.members, batch, draw), config)
+            if not bool(torch.isfinite(loss)):
+                raise InputError("the training loss is not finite", "Check the episodes, or lower the learning rate")
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+            optimiser.step()
+            schedule.step()
+            done += 1
+            if progress is not None and (done % 20 == 0 or done == total):
+                progress(done, total, {"loss": float(loss.detach()), "s": time.monotonic() - begun})
     return model.eval()
+
+
+class _Pieces:
+    """Pieces of episodes on a device, drawn with emphasis on those in which something happens."""
+
+    def __init__(
+        self,
+        episodes: Sequence[Episode],
+        horizon: int,
+        layout: Layout,
+        config: TrainConfig,
+        device: torch.device | str,
+    ) -> None:
+        data = windows(episodes, horizon)
+        self._rows, self._actions, self._valid = (x.to(device) for x in (data.symbols, data.actions, data.valid))
+        self._device = device
+        objects = data.symbols[..., dynamics.GRIPPER :].reshape(*data.symbols.shape[:2], -1, dynamics.OBJECT)
+        moved = (objects[:, 1:, :, :3] - objects[:, :-1, :, :3]).abs().amax(dim=(1, 2, 3)) > _MOVED
+        touched = (objects[..., _TOUCH] > 0).any(dim=-1).any(dim=-1).any(dim=-1)
+        self._weights = torch.where(moved | touched, config.emphasis, 1.0)
+
+    def draw(self, members: int, batch: int, draw: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows (M, B, K+1, D), actions (M, B, K, 5) and whether they are valid (M, B, K), each mirrored at random."""
+        shape = (members, batch)
+        picked = torch.multinomial(self._weights, members * batch, replacement=True, generator=draw)
+        picked = picked.reshape(shape).to(self._device)
+        signs = (torch.randint(0, 2, (2, *shape), generator=draw) * 2 - 1).to(self._device)
+        rows, actions = mirrored(self._rows[picked], signs), mirrored_actions(self._actions[picked], signs)
+        return rows, actions, self._valid[picked]
 
 
 def open_loop_loss(model: Ensemble, rows: Tensor, actions: Tensor, valid: Tensor, config: TrainConfig) -> Tensor:
