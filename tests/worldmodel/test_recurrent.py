@@ -18,6 +18,7 @@ from keygrasp.worldmodel.model import IMAGE_SIZE
 from keygrasp.worldmodel.planner import Planner, PlannerConfig
 from keygrasp.worldmodel.recurrent import RecurrentConfig, RecurrentModel, RecurrentNetwork, reward_leak
 from keygrasp.worldmodel.recurrent_losses import Sequences, balanced_divergence, draw_sequences, sequence_losses
+from keygrasp.worldmodel.recurrent_scores import image_scores, imagined_pictures
 from keygrasp.worldmodel.recurrent_symbols import SymbolDistribution, SymbolKinds
 from keygrasp.worldmodel.recurrent_training import (
     ImageTrainConfig,
@@ -295,6 +296,28 @@ def test_weights_of_other_symbols_or_damaged_ones_are_refused(tmp_path):
         load_images_model(tmp_path / "nowhere.safetensors")
     with pytest.raises(InputError, match="no episodes"):
         train_images([], path, SHORT)
+
+
+def test_scores_from_images_are_of_the_right_rows(network):
+    """Rows are compared with what was there at the same time: a model that is told the truth scores 1 at step 0."""
+    episodes = [episode(seed, 12) for seed in range(3)]
+    told = image_scores(RecurrentModel(network, "given"), episodes, steps=(0, 3), context=4)
+    assert [score.steps for score in told] == [0, 3]
+    assert told[0].r2["gripper_x"] == pytest.approx(1.0)
+    assert told[1].r2["gripper_x"] < 1.0
+    read = image_scores(RecurrentModel(network, "images"), episodes, steps=(0,), context=4)
+    assert read[0].r2["gripper_x"] < 1.0  # an untrained eye
+    with pytest.raises(InputError, match="no episode has 19 actions"):
+        image_scores(RecurrentModel(network, "images"), episodes, steps=(15,), context=4)
+
+
+def test_pictures_are_those_of_the_steps_that_were_not_seen(network):
+    data = episode(5, 12)
+    real, imagined = imagined_pictures(RecurrentModel(network, "images"), data, 4, 6)
+    assert real.shape == imagined.shape == (7, 4, IMAGE_SIZE, IMAGE_SIZE)
+    assert torch.equal(real, data.images()[4:11])
+    with pytest.raises(InputError, match="--images"):
+        imagined_pictures(RecurrentModel(network, "images"), episode(5, 12, images=False), 4, 6)
 
 
 def test_planners_and_commands_take_it_as_they_take_the_ensemble(network, belief, tmp_path):

@@ -48,11 +48,12 @@ def symbol_scores(
     for step in range(1, longest + 1):
         belief = model.step(belief, actions[:, step - 1])
         if step in steps:
-            found.append(_scores(model.layout, step, rows[:, 0], rows[:, step], belief.symbols))
+            found.append(score_rows(model.layout, step, rows[:, 0], rows[:, step], belief.symbols))
     return found
 
 
-def _scores(layout: Layout, steps: int, start: Tensor, true: Tensor, predicted: Tensor) -> SymbolScores:
+def score_rows(layout: Layout, steps: int, start: Tensor, true: Tensor, predicted: Tensor) -> SymbolScores:
+    """Scores of rows (N, D) that were ``predicted`` some steps after ``start``, where ``true`` ones came."""
     groups: dict[str, list[int]] = {}
     for index, name in enumerate(layout.names):
         groups.setdefault(name.rpartition(".")[2], []).append(index)
