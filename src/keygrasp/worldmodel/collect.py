@@ -129,26 +129,33 @@ class Babbling:
 
 
 class Curious:
-    """Seeks what the model's members disagree about, with a small planner.
+    """Seeks what the model's members disagree about, with a small planner; several decisions of a plan are taken.
 
     Args:
         model: The model so far.
     """
 
+    #: Decisions of a plan that are taken.
+    TAKEN = 4
+
     def __init__(self, model: WorldModel) -> None:
         self._model = model
         nothing = CodeTask("nothing", lambda step: step.after.new_zeros(len(step.after)), model.layout)
-        settings = PlannerConfig(samples=32, elites=6, iterations=2, horizon=7, kept=3, penalty=-1.0)
+        settings = PlannerConfig(samples=32, elites=6, iterations=2, horizon=8, kept=3, penalty=-1.0)
         self._planner = Planner(model, nothing, settings)
+        self._actions: list[Array] = []
 
     def reset(self, view: TabletopView, seed: int) -> None:
         """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
         self._planner.reset(seed)
+        self._actions = []
 
     def act(self, view: TabletopView, row: Tensor) -> Array:
         """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
-        plan = self._planner.plan(self._model.start(row[None].to(self._model.device)))
-        return np.asarray(plan.actions[0].cpu().double().numpy())
+        if not self._actions:
+            found = self._planner.search(self._model.start(row[None].to(self._model.device)))
+            self._actions = list(found[: self.TAKEN].cpu().double().numpy())
+        return self._actions.pop(0)
 
 
 def episode_path(folder: Path, number: int) -> Path:

@@ -106,13 +106,17 @@ class Planner:
         self._draw = torch.Generator(device=self.model.device).manual_seed(seed)
         self._mean = torch.zeros(self.config.horizon, len(ACTIONS), device=self.model.device)
 
-    @torch.no_grad()
     def plan(self, belief: Belief) -> Plan:
-        """Plan from a belief of one situation (B = 1).
+        """Plan from a belief of one situation (B = 1), with what the model imagines for the plan.
 
         Raises:
             InputError: If the belief holds symbols that are not finite.
         """
+        return self._imagined(belief, self.search(belief))
+
+    @torch.no_grad()
+    def search(self, belief: Belief) -> Tensor:
+        """The best actions (H, 5) that were found; see :meth:`plan`."""
         c = self.config
         self.model.layout.check(belief.symbols)
         many = belief.repeat(c.samples)
@@ -133,7 +137,7 @@ class Planner:
             deviation = (weights * (elites - mean).square()).sum(dim=0).sqrt().clamp(min=c.least_deviation)
             kept = elites[: c.kept]
         self._mean = torch.cat([best[1:], best[-1:]])
-        return self._imagined(belief, best)
+        return best
 
     def score(self, belief: Belief, sequences: Tensor) -> Tensor:
         """Scores (N,) of action sequences (N, H, 5), each from its own situation of the belief.
@@ -163,6 +167,7 @@ class Planner:
             noise[:, t] = c.correlation * noise[:, t - 1] + (1 - c.correlation**2) ** 0.5 * noise[:, t]
         return noise
 
+    @torch.no_grad()
     def _imagined(self, belief: Belief, actions: Tensor) -> Plan:
         symbols, deviations = [belief.symbols[0]], [belief.deviation[0]]
         value, discount = 0.0, 1.0

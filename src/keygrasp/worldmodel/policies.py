@@ -51,11 +51,14 @@ class Planned:
     def act(self, view: TabletopView, row: Tensor) -> Array:
         """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
         begun = time.perf_counter()
-        plan = self._planner.plan(self._model.start(row[None].to(self._model.device)))
-        self.seconds.append(time.perf_counter() - begun)
+        belief = self._model.start(row[None].to(self._model.device))
         if self._keep:
-            self.plans.append(plan)
-        return np.asarray(plan.actions[0].cpu().double().numpy())
+            self.plans.append(self._planner.plan(belief))
+            action = self.plans[-1].actions[0]
+        else:
+            action = self._planner.search(belief)[0]
+        self.seconds.append(time.perf_counter() - begun)
+        return np.asarray(action.cpu().double().numpy())
 
 
 def imagined_return(model: WorldModel, task: RewardTask, start: Tensor, actions: Tensor) -> float:

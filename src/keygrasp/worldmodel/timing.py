@@ -26,11 +26,11 @@ def planning_seconds(
     view = workspace.reset(0)
     row = torch.as_tensor(model.layout.row(view.states, view.force), dtype=torch.float32, device=model.device)
     planner, belief = Planner(model, task, config), model.start(row[None])
-    planner.plan(belief)
+    planner.search(belief)
     clock, work = [], []
     for _ in range(decisions):
         begun, used = time.perf_counter(), time.process_time()
-        planner.plan(belief)
+        planner.search(belief)
         clock.append(time.perf_counter() - begun)
         work.append(time.process_time() - used)
     return {

@@ -41,8 +41,8 @@ class TrainConfig:
         seed: Seed of weights and batches.
     """
 
-    updates: int = 600
-    first_updates: int = 2000
+    updates: int = 300
+    first_updates: int = 1500
     batch: int = 128
     horizon: int = 5
     learning_rate: float = 2e-3
