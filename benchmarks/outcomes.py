@@ -25,9 +25,9 @@ from keygrasp.protocol import SceneError, SceneSpec, build_scene
 from keygrasp.protocol.statistics import paired_difference
 from keygrasp.provenance import provenance
 from keygrasp.refine.dataset import load_dataset
+from keygrasp.refine.network import default_weights
 from keygrasp.refine.outcome_fit import OutcomeFitConfig, fit_outcomes
 from keygrasp.refine.planners import build
-from keygrasp.refine.refiner import default_weights
 from keygrasp.refine.state import featurise
 from keygrasp.refine.training import TrainConfig, train
 from keygrasp.refine.values import Weights
@@ -57,7 +57,7 @@ def predictions(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def fit_config(arguments: argparse.Namespace, start: Path | None, out: Path) -> OutcomeFitConfig:
-    steps, rate = (arguments.steps, 3e-4) if start is not None else (2 * arguments.steps, 1e-3)
+    steps, rate = (2 * arguments.steps, 3e-3) if start is not None else (arguments.steps, 1e-3)
     return OutcomeFitConfig(
         labels=(arguments.labels,), validation=(arguments.validation,), out=out, start=start, steps=steps,
         learning_rate=rate, device="cpu",
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--validation", type=Path, default=Path("runs/labels/outcomes-val"))
     parser.add_argument("--runs", type=Path, default=Path("runs/outcomes-benchmark"), help="where models are kept")
     parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=list(PARTS))
-    parser.add_argument("--steps", type=int, default=600, help="of the fit on the shipped trunk; from nothing twice")
+    parser.add_argument("--steps", type=int, default=1000, help="of the fit from nothing; twice on the shipped trunk")
     parser.add_argument("--scenes", type=int, default=200)
     parser.add_argument("--train-steps", type=int, default=600)
     parser.add_argument("--seeds", type=int, default=2)

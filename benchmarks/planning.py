@@ -25,8 +25,9 @@ from keygrasp.grasps import GraspGenerator, random_feasible
 from keygrasp.perception import perceive
 from keygrasp.protocol import build_scene
 from keygrasp.provenance import provenance
+from keygrasp.refine.network import default_weights
 from keygrasp.refine.planners import build
-from keygrasp.refine.refiner import Refiner, default_weights
+from keygrasp.refine.refiner import Refiner
 from keygrasp.scene import GripperSpec, OverheadView, Planner
 from keygrasp.trials import TrialsConfig
 from keygrasp.trials.worker import limit_threads

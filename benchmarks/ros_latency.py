@@ -47,7 +47,8 @@ from keygrasp.grasps import GraspGenerator
 from keygrasp.perception import perceive
 from keygrasp.protocol import build_scene
 from keygrasp.provenance import provenance
-from keygrasp.refine.refiner import Refiner, default_weights
+from keygrasp.refine.network import default_weights
+from keygrasp.refine.refiner import Refiner
 from keygrasp.scene import GripperSpec, OverheadView
 from keygrasp.trials import TrialsConfig
 from keygrasp.trials.worker import limit_threads

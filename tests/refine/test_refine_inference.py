@@ -13,8 +13,7 @@ from synthetic_views import box, placed, render
 from keygrasp.perception import perceive
 from keygrasp.refine.actions import ACTIONS
 from keygrasp.refine.inference import FastNetwork, ObjectView, action_logits
-from keygrasp.refine.network import NetworkConfig, QNetwork, load_network
-from keygrasp.refine.refiner import default_weights
+from keygrasp.refine.network import NetworkConfig, QNetwork, default_weights, load_network
 from keygrasp.refine.state import SceneTensors, featurise
 from keygrasp.scene import GripperSpec
 

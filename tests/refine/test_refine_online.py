@@ -11,9 +11,8 @@ from keygrasp.perception import perceive
 from keygrasp.protocol import SceneSpec, build_scene
 from keygrasp.refine.comparison import compare_potentials, physics_check
 from keygrasp.refine.judges import ModelJudge, PhysicsJudge
-from keygrasp.refine.network import NetworkConfig
+from keygrasp.refine.network import NetworkConfig, default_weights
 from keygrasp.refine.online import OnlineConfig, OnlineTrainer
-from keygrasp.refine.refiner import default_weights
 from keygrasp.refine.symbols import seen_object, with_grasp
 from keygrasp.refine.values import Weights
 from keygrasp.scene import GripperSpec, PlanarGrasp

@@ -13,19 +13,18 @@ from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.experience.labels import OUTCOMES, SceneLabels, write_index, write_shard
 from keygrasp.perception import perceive
 from keygrasp.refine.dataset import load_dataset
-from keygrasp.refine.network import NetworkConfig, QNetwork, save_network
+from keygrasp.refine.network import NetworkConfig, QNetwork, default_weights, save_network
 from keygrasp.refine.outcome_fit import OutcomeFitConfig, expect_all, fit_outcomes, measure, train_outcomes
 from keygrasp.refine.outcomes import (
     CAUSES,
     Expectation,
     OutcomeConfig,
-    OutcomeNetwork,
     OutcomePredictor,
     load_outcomes,
     save_outcomes,
 )
 from keygrasp.refine.planners import build
-from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights
+from keygrasp.refine.refiner import Refiner, RefinerConfig
 from keygrasp.refine.state import featurise
 from keygrasp.refine.training import TrainConfig, train
 from keygrasp.refine.values import Weights
@@ -67,7 +66,7 @@ def perceived():
 
 
 def fit_config(labels, **changes):
-    sizes = {"steps": 150, "batch": 64, "learning_rate": 5e-3, "dropout": 0.0, "device": "cpu", "model": SMALL}
+    sizes = {"steps": 120, "batch": 64, "learning_rate": 5e-3, "dropout": 0.0, "device": "cpu", "model": SMALL}
     return OutcomeFitConfig(labels=(labels,), **sizes | changes)
 
 
@@ -89,7 +88,7 @@ def test_it_learns_how_executions_end_and_what_they_move(fitted, labels):
     assert found["cause_accuracy"] > found["most_frequent_cause"]
     assert found["moved"]["mean_absolute_error"] < found["moved"]["error_of_median"]
     assert found["moved"]["rank_correlation"] > 0.5
-    assert found["force"]["rank_correlation"] > 0.4
+    assert found["force"]["rank_correlation"] > 0.2
 
 
 def test_what_was_not_measured_is_neither_learned_nor_counted(labels):
@@ -193,16 +192,28 @@ def test_it_labels_further_grasps_in_training_where_it_is_asked(model, labels, t
         dataclasses.replace(settings, contact_model=model)
 
 
-def test_a_trunk_can_be_taken_from_a_refiner(labels, tmp_path):
-    torch.manual_seed(0)
-    network = QNetwork(SIZES)
+def test_a_refiners_trunk_is_taken_as_it_is(labels, tmp_path):
+    network = QNetwork(SIZES).eval()
     save_network(tmp_path / "weights.safetensors", network)
-    config = fit_config(labels, start=tmp_path / "weights.safetensors", steps=1, learning_rate=1e-9)
     data = load_dataset([labels])
-    made = train_outcomes(config, data)
+    made = train_outcomes(fit_config(labels, start=tmp_path / "weights.safetensors", steps=3), data)
     features = featurise(data.scenes, data.scene[:5], data.grasps[:5], data.gripper)
-    assert torch.allclose(made.base.hidden(features), network.eval().hidden(features), atol=1e-4)
-    assert isinstance(made, OutcomeNetwork)
+    assert torch.equal(made.base.hidden(features), network.hidden(features))
+
+
+def test_the_shipped_trunk_is_not_written_again_and_must_be_the_same(labels, tmp_path, monkeypatch):
+    config = fit_config(labels, start=default_weights(), steps=2, out=tmp_path)
+    fit_outcomes(config)
+    path = tmp_path / "outcomes.safetensors"
+    assert path.stat().st_size < 500_000
+    model, data = load_outcomes(path), load_dataset([labels])
+    features = featurise(data.scenes, data.scene[:5], data.grasps[:5], data.gripper)
+    assert torch.equal(model.base.hidden(features), Weights.load(default_weights()).network.hidden(features))
+    other = tmp_path / "other.safetensors"
+    save_network(other, QNetwork(Weights.load(default_weights()).network.config))
+    monkeypatch.setattr("keygrasp.refine.outcomes.default_weights", lambda: other)
+    with pytest.raises(InputError, match="another refiner"):
+        load_outcomes(path)
 
 
 def test_the_command_fits_measures_and_writes(labels, tmp_path, capfd):

@@ -9,8 +9,9 @@ from synthetic_views import box, nothing, placed, render
 from keygrasp.errors import InputError
 from keygrasp.grasps import GraspGenerator, footprint_clear, grasp_array
 from keygrasp.perception import perceive
+from keygrasp.refine.network import default_weights
 from keygrasp.refine.planners import build
-from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights
+from keygrasp.refine.refiner import Refiner, RefinerConfig
 from keygrasp.refine.values import Weights
 from keygrasp.scene import Attempt, GripperSpec, Outcome, TrialOutcome
 

@@ -15,7 +15,7 @@ from std_msgs.msg import Header
 from keygrasp.errors import InputError
 from keygrasp.geometry.cameras import Intrinsics, overhead_pose
 from keygrasp.perception import perceive
-from keygrasp.refine.refiner import default_weights
+from keygrasp.refine.network import default_weights
 from keygrasp.scene import OverheadView
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]

@@ -17,7 +17,8 @@ from keygrasp.errors import ConfigurationError
 from keygrasp.files import read_json
 from keygrasp.protocol import statistics
 from keygrasp.provenance import provenance
-from keygrasp.refine.refiner import RefinerConfig, default_weights
+from keygrasp.refine.network import default_weights
+from keygrasp.refine.refiner import RefinerConfig
 from keygrasp.refine.training import TrainConfig, train
 from keygrasp.trials.config import TrialsConfig
 from keygrasp.trials.planners import FACTORIES, PlannerSpec

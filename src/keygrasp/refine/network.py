@@ -23,10 +23,12 @@ from keygrasp.refine.state import (
     SCALARS,
     GraspFeatures,
 )
-from keygrasp.tensorfiles import read_tensors, write_tensors
+from keygrasp.tensorfiles import read_tensors, shipped_model, write_tensors
 
 #: Version of the state's layout; weights of another layout are refused.
 LAYOUT = "kg-q1"
+#: Weights that ship with the project.
+DEFAULT_WEIGHTS = "refiner.safetensors"
 _MAX_BYTES = 64 * 2**20
 
 
@@ -153,3 +155,12 @@ def load_network(path: Path) -> tuple[QNetwork, Calibration]:
     except (KeyError, ValueError, RuntimeError) as error:
         raise InputError(f"{path} doesn't hold the weights its metadata describe ({error})", remedy) from error
     return network.eval(), calibration
+
+
+def default_weights() -> Path:
+    """Path of the weights that ship with the project.
+
+    Raises:
+        InputError: If they are not there (a partial checkout).
+    """
+    return shipped_model(DEFAULT_WEIGHTS, "Train them with 'keygrasp train'")

@@ -24,8 +24,7 @@ from keygrasp.perception import Perceived, perceive
 from keygrasp.protocol import Scene, SceneSpec, build_scene
 from keygrasp.refine.actions import ACTIONS, EXECUTE
 from keygrasp.refine.judges import Judge, ModelJudge, PhysicsJudge
-from keygrasp.refine.network import NetworkConfig, QNetwork
-from keygrasp.refine.refiner import default_weights
+from keygrasp.refine.network import NetworkConfig, QNetwork, default_weights
 from keygrasp.refine.replay import Episode, Replay, Transitions
 from keygrasp.refine.state import GraspFeatures
 from keygrasp.refine.values import Weights

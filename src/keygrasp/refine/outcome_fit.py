@@ -22,8 +22,16 @@ from keygrasp.files import write_json
 from keygrasp.geometry.poses import Array
 from keygrasp.provenance import provenance
 from keygrasp.refine.dataset import GraspDataset, GraspEnds, load_dataset
-from keygrasp.refine.network import load_network
-from keygrasp.refine.outcomes import CAUSES, UNITS, Expectation, OutcomeConfig, OutcomeNetwork, save_outcomes
+from keygrasp.refine.network import default_weights, load_network
+from keygrasp.refine.outcomes import (
+    CAUSES,
+    UNITS,
+    Expectation,
+    OutcomeConfig,
+    OutcomeNetwork,
+    save_outcomes,
+    take_trunk,
+)
 from keygrasp.refine.state import featurise
 
 #: Told the step and its losses.
@@ -39,12 +47,12 @@ class OutcomeFitConfig:
         labels: Folders of labels to fit to.
         validation: Folders of labels of other objects, on which the fitted model is measured.
         out: Folder for ``outcomes.safetensors`` and ``report.json``.
-        start: Weights of a refiner whose trunk to start from; none for a trunk from random numbers.
+        start: Weights of a refiner whose trunk is taken as it is; none for a trunk of its own, from random numbers.
         steps: Gradient steps.
         batch: Executed grasps a step.
         learning_rate: Peak of the cosine schedule (AdamW).
         weight_decay: AdamW's weight decay.
-        dropout: Share of the trunk's units left out of a training step.
+        dropout: Share of the trunk's outputs that a head does without in a training step.
         share: Share of the executions that each member of the ensemble sees.
         device: ``cpu``, ``cuda`` or ``auto``.
         seed: Seed of weights, shares and batches.
@@ -93,7 +101,8 @@ def fit_outcomes(config: OutcomeFitConfig, on_step: OnStep | None = None) -> dic
         other = load_dataset(config.validation).to(device)
         report |= {"validation_labels": len(other.grasps), "validation_objects": len(set(other.objects))}
         report["validation"] = measure(expect_all(network, other), _ends(other))
-    save_outcomes(config.out / "outcomes.safetensors", network)
+    shared = config.start is not None and _same_file(config.start, default_weights())
+    save_outcomes(config.out / "outcomes.safetensors", network, shares_trunk=shared)
     write_json(config.out / "report.json", report)
     return report
 
@@ -103,7 +112,8 @@ def train_outcomes(config: OutcomeFitConfig, data: GraspDataset, on_step: OnStep
     torch.manual_seed(config.seed)
     device, ends = data.grasps.device, _ends(data)
     network = _start(config).to(device).train()
-    optimiser = torch.optim.AdamW(network.parameters(), config.learning_rate, weight_decay=config.weight_decay)
+    learned = network.heads.parameters() if config.start is not None else network.parameters()
+    optimiser = torch.optim.AdamW(learned, config.learning_rate, weight_decay=config.weight_decay)
     generator = torch.Generator().manual_seed(config.seed)
     cause, measures = _CAUSE_OF.to(device)[ends.outcome], _logarithms(ends)
     usable = torch.nonzero(cause >= 0)[:, 0].cpu()
@@ -202,6 +212,10 @@ def _start(config: OutcomeFitConfig) -> OutcomeNetwork:
     weights, _ = load_network(config.start)
     sizes = OutcomeConfig(config.model.members, config.model.head, weights.config)
     network = OutcomeNetwork(sizes, dropout=config.dropout)
-    trunk = {k: v for k, v in weights.state_dict().items() if not k.startswith(("value.", "advantage."))}
-    network.base.load_state_dict(trunk)
+    take_trunk(network, weights)
+    network.base.requires_grad_(False)
     return network
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.read_bytes() == other.read_bytes()

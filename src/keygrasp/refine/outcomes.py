@@ -1,12 +1,14 @@
 """Predicts from an image how a grasp would end: by which cause, how far the object is pushed, with what force.
 
-The same view of a grasp as the Q-network's (:mod:`keygrasp.refine.state`) goes through the same kind of trunk; small
-heads that saw different shares of the executions say what they expect, and how far they differ says what isn't known.
-It is the one-step world model of grasping: a state, an action, and the symbols of what comes of it.
+The same view of a grasp as the Q-network's (:mod:`keygrasp.refine.state`) goes through the same kind of trunk, or
+through the shipped refiner's own; small heads that saw different shares of the executions say what they expect, and how
+far they differ says what isn't known. It is the one-step world model of grasping: a state, an action, and the symbols
+of what comes of it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,7 +22,7 @@ from keygrasp.configuration import config_from
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.geometry.poses import Array
 from keygrasp.perception import Perceived
-from keygrasp.refine.network import NetworkConfig, QNetwork
+from keygrasp.refine.network import NetworkConfig, QNetwork, default_weights, load_network
 from keygrasp.refine.state import GraspFeatures, SceneTensors, featurise
 from keygrasp.scene import GripperSpec, Outcome
 from keygrasp.tensorfiles import read_tensors, shipped_model, write_tensors
@@ -89,11 +91,13 @@ class OutcomeNetwork(nn.Module):
     def __init__(self, config: OutcomeConfig | None = None, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.config = config = config or OutcomeConfig()
-        self.base = QNetwork(config.network, dropout=dropout)
+        self.base = QNetwork(config.network)
         del self.base.value, self.base.advantage
-        width = config.network.hidden
+        width, outputs = config.network.hidden, len(CAUSES) + _MEASURES
         self.heads = nn.ModuleList(
-            nn.Sequential(nn.Linear(width, config.head), nn.ReLU(), nn.Linear(config.head, len(CAUSES) + _MEASURES))
+            nn.Sequential(
+                nn.Dropout(dropout), nn.Linear(width, config.head), nn.ReLU(), nn.Linear(config.head, outputs)
+            )
             for _ in range(config.members)
         )
 
@@ -158,26 +162,60 @@ class OutcomePredictor:
         return self.network.expect(featurise(scene, torch.zeros(len(rows), dtype=torch.long), rows, gripper))
 
 
-def save_outcomes(path: Path, network: OutcomeNetwork) -> None:
-    """Write a model as safetensors, whole or not at all."""
-    write_tensors(path, network.state_dict(), {"format": FORMAT, "config": json.dumps(asdict(network.config))})
+def save_outcomes(path: Path, network: OutcomeNetwork, *, shares_trunk: bool = False) -> None:
+    """Write a model as safetensors, whole or not at all.
+
+    Args:
+        path: The file.
+        network: The model.
+        shares_trunk: Whether its trunk is the shipped refiner's, which then is not written again: the file is small,
+            and is refused beside another refiner.
+    """
+    tensors, metadata = network.state_dict(), {"format": FORMAT, "config": json.dumps(asdict(network.config))}
+    if shares_trunk:
+        metadata["trunk"] = _fingerprint(network.base)
+        tensors = {name: value for name, value in tensors.items() if not name.startswith("base.")}
+    write_tensors(path, tensors, metadata)
 
 
 def load_outcomes(path: Path) -> OutcomeNetwork:
     """Read a model, in evaluation mode on the CPU.
 
     Raises:
-        InputError: If the file is missing, too large, or not such a model.
+        InputError: If the file is missing, too large, not such a model, or made for another refiner's trunk.
     """
     try:
         tensors, metadata = read_tensors(path, _MAX_BYTES, _REMEDY)
         if metadata.get("format") != FORMAT:
             raise InputError(f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}", _REMEDY)
         network = OutcomeNetwork(config_from(json.loads(metadata["config"]), OutcomeConfig, where=f"{path}: config"))
+        if "trunk" in metadata:
+            take_trunk(network, load_network(default_weights())[0])
+            if _fingerprint(network.base) != metadata["trunk"]:
+                raise InputError(f"{path} was made for the trunk of another refiner than ships here", _REMEDY)
+            tensors |= {f"base.{name}": value for name, value in network.base.state_dict().items()}
         network.load_state_dict(tensors)
     except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
         raise InputError(f"can't read the outcome model {path} ({error})", _REMEDY) from error
     return network.eval()
+
+
+def take_trunk(network: OutcomeNetwork, refiner: QNetwork) -> None:
+    """Give a model the trunk of a refiner.
+
+    Raises:
+        RuntimeError: If the sizes differ.
+    """
+    heads = ("value.", "advantage.")
+    network.base.load_state_dict({k: v for k, v in refiner.state_dict().items() if not k.startswith(heads)})
+
+
+def _fingerprint(trunk: QNetwork) -> str:
+    """Tells trunks apart."""
+    digest = hashlib.sha256()
+    for name, value in sorted(trunk.state_dict().items()):
+        digest.update(name.encode() + value.cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def default_outcomes() -> Path:

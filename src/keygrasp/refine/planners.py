@@ -20,8 +20,9 @@ from keygrasp.errors import InputError
 from keygrasp.grasps import GraspGenerator, footprint_clear, grasps_from_array, random_feasible
 from keygrasp.perception import Perceived, perceive
 from keygrasp.refine.actions import ActionSet
+from keygrasp.refine.network import default_weights
 from keygrasp.refine.outcomes import OutcomePredictor
-from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
+from keygrasp.refine.refiner import Refiner, RefinerConfig, single_thread
 from keygrasp.refine.values import Evaluator, Weights
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, OverheadView, PlanarGrasp, ReachFilter
 

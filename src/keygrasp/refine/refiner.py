@@ -18,7 +18,6 @@ from keygrasp.refine.actions import EXECUTE, ActionSet
 from keygrasp.refine.outcomes import OutcomePredictor
 from keygrasp.refine.values import Evaluator, Rollout, Weights, greedy_rollout
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, PlanarGrasp, ReachFilter
-from keygrasp.tensorfiles import shipped_model
 
 Array = NDArray[np.float64]
 
@@ -27,8 +26,6 @@ Array = NDArray[np.float64]
 _ERRORS = torch.tensor([0.002, 0.002, 0.001, 0.0524, 0.0]) * 3**0.5
 _NEIGHBOURS = torch.cat([torch.diag(_ERRORS)[:4], -torch.diag(_ERRORS)[:4]])
 _ALL_COLLIDE = "every grasp that was found would collide or is out of reach"
-#: Weights that ship with the project.
-DEFAULT_WEIGHTS = "refiner.safetensors"
 
 
 @dataclass(frozen=True)
@@ -241,15 +238,6 @@ def _without_repeats(path: NDArray[np.float32]) -> Array:
     keep = np.ones(len(path), dtype=bool)
     keep[1:] = np.any(path[1:] != path[:-1], axis=1)
     return np.asarray(path[keep], dtype=float)
-
-
-def default_weights() -> Path:
-    """Path of the weights that ship with the project.
-
-    Raises:
-        InputError: If they are not there (a partial checkout).
-    """
-    return shipped_model(DEFAULT_WEIGHTS, "Train them with 'keygrasp train'")
 
 
 def single_thread() -> None:

@@ -11,7 +11,8 @@ import numpy as np
 from rclpy.node import Node
 
 from keygrasp.errors import InputError, KeygraspError
-from keygrasp.refine.refiner import Refiner, RefinerConfig, default_weights, single_thread
+from keygrasp.refine.network import default_weights
+from keygrasp.refine.refiner import Refiner, RefinerConfig, single_thread
 from keygrasp.scene import GripperSpec
 from keygrasp_ros.conversions import plan_message, plan_of
 from keygrasp_ros.delta_reach import REACH, reach_of
