@@ -29,12 +29,13 @@ from keygrasp.files import write_json
 from keygrasp.grasps import GeometricPlanner
 from keygrasp.perception import Perceived
 from keygrasp.provenance import provenance
-from keygrasp.scene import TrialOutcome
+from keygrasp.scene import GripperSpec, TrialOutcome
 from keygrasp.scene.pushes import PlanarPush
 from keygrasp.skills.clutter import ClutterScene, ClutterSpec, Kind
 from keygrasp.skills.manipulator import MOST_STROKE, ManipulatorSkills
-from keygrasp.skills.practice import Bench, SimulatedBench, found_again, make_room, practise
-from keygrasp.skills.pregrasp import possible
+from keygrasp.skills.parts import found_again
+from keygrasp.skills.practice import Bench, SimulatedBench, practise
+from keygrasp.skills.pregrasp import PushPlanner, possible
 
 KINDS: tuple[Kind, ...] = ("pair", "wall", "long wall")
 VARIANTS = ("no pushes", "random pushes", "theory", "learned")
@@ -57,7 +58,19 @@ def pusher(variant: str, memory: bytes, rng: np.random.Generator) -> Pusher:
 
         return at_random
     skills = ManipulatorSkills(memory) if variant == "learned" else ManipulatorSkills(learns=False)
-    return lambda bench, seen, tried: make_room(bench, skills, seen, tried)
+    planner = PushPlanner(skills, GripperSpec())
+
+    def expected(bench: Bench, seen: Perceived, tried: int) -> Perceived | None:
+        nonlocal planner
+        if not tried:
+            planner = PushPlanner(skills, bench.gripper)
+        proposal = planner.choose(seen)
+        if proposal is None:
+            return None
+        planner.made(proposal, completed=bench.push(proposal.motion).success)
+        return bench.look()
+
+    return expected
 
 
 def pick(scene: ClutterScene, push: Pusher) -> dict[str, Any]:

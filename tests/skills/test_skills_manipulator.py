@@ -17,8 +17,8 @@ from keygrasp.skills.core import Event, Flag
 from keygrasp.skills.faculty import Faculty
 from keygrasp.skills.manipulator import SLOTS, ManipulatorSkills, Shove, load_skills, save_skills
 from keygrasp.skills.parts import Part, part_of, parts_of
-from keygrasp.skills.practice import SimulatedBench, fitness_of, make_room, practise
-from keygrasp.skills.pregrasp import ENOUGH, best_room, explore, possible, propose
+from keygrasp.skills.practice import SimulatedBench, fitness_of, practise
+from keygrasp.skills.pregrasp import ENOUGH, PushPlanner, best_room, explore, possible, propose
 
 GRIPPER = GripperSpec()
 PART = Part(0.02, -0.03, 0.4, 0.11, 0.05, 0.03, np.zeros((4, 4), bool))
@@ -164,8 +164,11 @@ def test_pushes_make_room_where_no_grasp_is_found(kind):
         assert best_room(parts_of(seen), seen.height_map, GRIPPER) < ENOUGH
         best = propose(seen, GRIPPER, skills)[0]
         assert best.gain > 0
-        for tried in range(3):
-            seen = make_room(bench, skills, seen, tried)
+        pushes = PushPlanner(skills, GRIPPER)
+        for _ in range(3):
+            proposal = pushes.choose(seen)
+            pushes.made(proposal, completed=bench.push(proposal.motion).success)
+            seen = bench.look()
             plan = planner.plan_perceived(seen, GRIPPER)
             if plan.grasp is not None:
                 break
@@ -180,6 +183,18 @@ def test_a_lone_object_needs_no_push_and_a_robot_that_reaches_nothing_makes_none
         nowhere = lambda grasps: np.zeros(len(grasps), bool)  # noqa: E731 - as short as it is used
         assert possible(seen, GRIPPER, nowhere) == []
         assert explore(seen, GRIPPER, 0, nowhere) is None
+
+
+def test_a_push_that_does_nothing_is_not_repeated_for_ever():
+    with ClutterScene(ClutterSpec("wall", 5)) as scene:
+        seen, skills = SimulatedBench(scene).look(), ManipulatorSkills()
+        pushes = PushPlanner(skills, GRIPPER)
+        first = pushes.choose(seen)
+        for _ in range(4):  # the same picture again and again: nothing has moved
+            pushes.made(pushes.choose(seen) or first, completed=False)
+        last = pushes.choose(seen)
+        assert last is None or last.gain < first.gain - 0.005
+        assert skills.faculty.weights("push") == THEORY  # strokes that ended early teach nothing
 
 
 def test_practice_unlocks_skills_in_order_and_learns_that_turns_are_shorter_than_theory():

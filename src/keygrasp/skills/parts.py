@@ -19,6 +19,8 @@ from keygrasp.perception.config import cv2
 from keygrasp.scene import HeightMap
 
 Mask = NDArray[np.bool_]
+#: Farthest that a part is looked for from where it is expected, in metres.
+_MATCH = 0.06
 #: Metres by which an outline must be notched to be cut there.
 _NOTCH = 0.004
 #: Most notches of one outline that are tried.
@@ -90,6 +92,20 @@ def part_of(mask: Mask, height_map: HeightMap) -> Part:
     long, short = (max(first, second) + 1) * cell, (min(first, second) + 1) * cell
     top = float(np.quantile(height_map.heights[mask], 0.9))
     return Part(float(x), float(y), wrap_half_turn(yaw), long, short, top, mask)
+
+
+def found_again(before: Part, expected: Part, seen: Perceived) -> Part | None:
+    """The part of a view that is a part from before: of a like size, nearest to where it is expected."""
+
+    def away(part: Part) -> float:
+        return math.hypot(part.x - expected.x, part.y - expected.y)
+
+    def alike(part: Part) -> bool:
+        longer, wider = part.length - before.length, part.width - before.width
+        return abs(longer) < 0.3 * before.length and abs(wider) < 0.4 * before.width
+
+    best = min(filter(alike, parts_of(seen)), key=away, default=None)
+    return best if best is not None and away(best) < _MATCH else None
 
 
 def drawn(part: Part, height_map: HeightMap, margin: float = 0.0) -> Mask:

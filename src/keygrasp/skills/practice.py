@@ -21,8 +21,8 @@ from keygrasp.skills.clutter import ClutterScene, ClutterSpec, Kind
 from keygrasp.skills.core import Event
 from keygrasp.skills.faculty import Choice
 from keygrasp.skills.manipulator import ManipulatorSkills, Shove
-from keygrasp.skills.parts import Part, parts_of
-from keygrasp.skills.pregrasp import ENOUGH, best_room, explore, propose
+from keygrasp.skills.parts import Part, found_again, parts_of
+from keygrasp.skills.pregrasp import ENOUGH, PushPlanner, best_room
 
 #: Metres that a practised push is to move a part by, and radians that it is to turn it by.
 _DISTANCES, _ANGLES = (0.025, 0.09), (math.radians(20), math.radians(60))
@@ -32,8 +32,6 @@ _SHARES = (0.4, 0.8)
 _LEAST_TRAVEL, _LEAST_TURN = 0.020, math.radians(20)
 #: Metres from the middle of the table from which a new part is taken.
 _TOO_FAR = 0.11
-#: Farthest that a part is looked for from where it is expected, in metres.
-MATCH = 0.06
 #: What "clear" is practised on.
 _CLUTTER: tuple[Kind, ...] = ("pair", "wall")
 #: Most pushes of one run of "clear".
@@ -140,45 +138,6 @@ def practise(
             scene.world.close()
 
 
-def make_room(bench: Bench, skills: ManipulatorSkills, seen: Perceived, tried: int = 0) -> Perceived | None:
-    """One push that makes room for the fingers, or at least shows more.
-
-    Args:
-        bench: The table.
-        skills: What is known of pushing; learns from what the push does.
-        seen: What the camera sees.
-        tried: How many pushes were made before.
-
-    Returns:
-        What the camera sees afterwards; ``None`` where no push can be made.
-    """
-    proposals = propose(seen, bench.gripper, skills)
-    proposal = proposals[0] if proposals else explore(seen, bench.gripper, tried)
-    if proposal is None:
-        return None
-    bench.push(proposal.motion)
-    after = bench.look()
-    if proposal.expected is not None:
-        moved = found_again(proposal.shove.part, proposal.expected, after)
-        if moved is not None:
-            skills.observe(proposal.shove, moved)
-    return after
-
-
-def found_again(before: Part, expected: Part, seen: Perceived) -> Part | None:
-    """The part of a view that is a part from before: of a like size, nearest to where it is expected."""
-
-    def away(part: Part) -> float:
-        return math.hypot(part.x - expected.x, part.y - expected.y)
-
-    def alike(part: Part) -> bool:
-        longer, wider = part.length - before.length, part.width - before.width
-        return abs(longer) < 0.3 * before.length and abs(wider) < 0.4 * before.width
-
-    best = min(filter(alike, parts_of(seen)), key=away, default=None)
-    return best if best is not None and away(best) < MATCH else None
-
-
 def _is_near(scene: ClutterScene) -> bool:
     return float(np.hypot(*scene.world.object_pose(scene.target)[:2, 3])) < _TOO_FAR
 
@@ -234,14 +193,16 @@ def fitness_of(skill: str, goal: float, travel: float, aside: float, turn: float
 
 def _cleared(skills: ManipulatorSkills, bench: Bench) -> float | None:
     """One run of clear: the room that it made, as a share of what is enough; ``None`` where there was nothing to do."""
-    seen: Perceived | None = bench.look()
-    room = 0.0
+    planner = PushPlanner(skills, bench.gripper)
     for tried in range(MOST_PUSHES + 1):
-        if seen is None:
-            return None
+        seen = bench.look()
         room = best_room(parts_of(seen), seen.height_map, bench.gripper)
         if room >= ENOUGH:
             return 1.0 if tried else None
-        if tried < MOST_PUSHES:
-            seen = make_room(bench, skills, seen, tried)
+        if tried == MOST_PUSHES:
+            break
+        proposal = planner.choose(seen)
+        if proposal is None:
+            return None
+        planner.made(proposal, completed=bench.push(proposal.motion).success)
     return room / ENOUGH

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from keygrasp.perception import Perceived
 from keygrasp.scene import GripperSpec, HeightMap, ReachFilter
 from keygrasp.scene.pushes import PlanarPush
 from keygrasp.skills.manipulator import MOST_STROKE, ManipulatorSkills, Shove
-from keygrasp.skills.parts import Mask, Part, drawn, parts_of
+from keygrasp.skills.parts import Mask, Part, drawn, found_again, parts_of
 
 #: Strokes in metres and offsets as shares of half a side that are tried; long ones are made in several pushes.
 _STROKES = (0.02, 0.035, 0.055, 0.08, 0.12, 0.16, 0.2)
@@ -35,6 +36,8 @@ _STROKE_COST, _SLIP_COST = 0.05, 0.8
 #: Metres of the longest side of what is pushed to see more, and the order of the sides.
 _EXPLORED = 0.16
 _EXPLORING = (0, 2, 1, 3)
+#: Metres of room that are missing after a push that has disappointed, and what one like it costs.
+_DISAPPOINTING, _REPEAT_COST = 0.010, 0.020
 #: Metres between two looks for obstacles on the tips' way.
 _SPACING = 0.01
 
@@ -59,8 +62,67 @@ class Proposal:
     expected: Part | None = None
 
 
+class PushPlanner:
+    """Chooses one push after the other until the fingers fit, learns from what each did, and doesn't insist.
+
+    Args:
+        skills: What is known of pushing.
+        gripper: The gripper, which pushes with its closed tips.
+        exploring: Most pushes of which nothing is expected but to see what moves.
+    """
+
+    def __init__(self, skills: ManipulatorSkills, gripper: GripperSpec, *, exploring: int = 2) -> None:
+        self._skills, self._gripper, self._exploring = skills, gripper, exploring
+        self._last: Proposal | None = None
+        self._failed: list[Shove] = []
+        self._explored = 0
+
+    def choose(self, seen: Perceived, reach: ReachFilter | None = None) -> Proposal | None:
+        """The push to make now; ``None`` where none is worth it.
+
+        Args:
+            seen: What the camera sees; what the push before did is read from it.
+            reach: Which tool poses the robot can take.
+        """
+        self._look_back(seen)
+        proposals = propose(seen, self._gripper, self._skills, reach, failed=self._failed)
+        if proposals:
+            return proposals[0]
+        if self._explored == self._exploring:
+            return None
+        self._explored += 1
+        return explore(seen, self._gripper, self._explored - 1, reach)
+
+    def made(self, proposal: Proposal, *, completed: bool) -> None:
+        """A push was made.
+
+        Args:
+            proposal: Which one.
+            completed: Whether the whole stroke was; one that ended early says nothing of the model.
+        """
+        self._last = proposal
+        if not completed:
+            self._last = dataclasses.replace(proposal, expected=None)
+
+    def _look_back(self, seen: Perceived) -> None:
+        last, self._last = self._last, None
+        if last is None:
+            return
+        room = best_room(parts_of(seen), seen.height_map, self._gripper)
+        if room < last.room - _DISAPPOINTING:
+            self._failed.append(last.shove)
+        moved = found_again(last.shove.part, last.expected, seen) if last.expected is not None else None
+        if moved is not None:
+            self._skills.observe(last.shove, moved)
+
+
 def propose(
-    perceived: Perceived, gripper: GripperSpec, skills: ManipulatorSkills, reach: ReachFilter | None = None
+    perceived: Perceived,
+    gripper: GripperSpec,
+    skills: ManipulatorSkills,
+    reach: ReachFilter | None = None,
+    *,
+    failed: Sequence[Shove] = (),
 ) -> list[Proposal]:
     """Pushes that are expected to make room for the fingers beside some part, best first; empty where none is.
 
@@ -69,6 +131,7 @@ def propose(
         gripper: The gripper, which pushes with its closed tips.
         skills: What is known of pushing.
         reach: Which tool poses the robot can take.
+        failed: Pushes that have disappointed; alike ones count for less.
     """
     parts, height_map = parts_of(perceived), perceived.height_map
     before = best_room(parts, height_map, gripper)
@@ -80,6 +143,7 @@ def propose(
         if after is not None:
             room = best_room((after, *others), height_map, gripper)
             gain = room - before - _STROKE_COST * shove.stroke - _SLIP_COST * slip
+            gain -= _REPEAT_COST * sum(_is_alike(shove, other) for other in failed)
             now = dataclasses.replace(shove, stroke=min(shove.stroke, MOST_STROKE))
             there = skills.expect(now)
             free = not np.any(drawn(there, height_map, -_BLUR) & taken)
@@ -135,6 +199,12 @@ def possible(
                     found.append(shove)
                     break
     return found
+
+
+def _is_alike(shove: Shove, other: Shove) -> bool:
+    """Whether two pushes go about the same way, and through about the same place of a side."""
+    same_way = float(shove.ahead @ other.ahead) > 0.7
+    return same_way and abs(shove.offset - other.offset) < 0.3 * max(shove.breadth, other.breadth)
 
 
 def best_room(parts: tuple[Part, ...], height_map: HeightMap, gripper: GripperSpec) -> float:

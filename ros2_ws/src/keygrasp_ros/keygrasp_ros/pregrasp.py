@@ -10,19 +10,15 @@ from keygrasp_interfaces.msg import PerceivedScene, TrialOutcome
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
-from keygrasp.perception import Perceived
 from keygrasp.scene import GripperSpec
 from keygrasp.skills.manipulator import ManipulatorSkills, load_skills
-from keygrasp.skills.practice import found_again
-from keygrasp.skills.pregrasp import Proposal, explore, propose
+from keygrasp.skills.pregrasp import Proposal, PushPlanner
 from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.parameters import GRIPPER, Parameter, fill
 from keygrasp_ros.scene_conversions import scene_of
 from keygrasp_ros.topics import PUSH
 from keygrasp_ros.waiting import Acquaintance, CancelledError, wait_for
 
-#: Pushes of one pick that are made without knowing what they will do.
-_MOST_EXPLORING = 2
 #: Seconds that a robot has to answer, to push, and to stop after a cancel.
 _ANSWER_SECONDS, _PUSH_SECONDS, _STOP_SECONDS = 5.0, 30.0, 3.0
 
@@ -56,12 +52,12 @@ class PreGrasp:
 
     def __init__(self, node: Node, read: Callable[[str], Any], group: CallbackGroup) -> None:
         self._most: int = read("pregrasp.pushes")
-        self._last: Proposal | None = None
         if not self._most:
             return
         self._gripper = fill(read, "gripper", GripperSpec)
         file = read("pregrasp.skills")
         self._skills = load_skills(Path(file).expanduser()) if file else ManipulatorSkills()
+        self._planner = PushPlanner(self._skills, self._gripper)
         self._robot = SureActionClient(node, PUSH.type, PUSH.name, callback_group=group)
         self._known = Acquaintance(self._robot.server_is_ready)
         self._known()
@@ -83,30 +79,17 @@ class PreGrasp:
         """
         if made >= self._most or not scene.objects or not self._known():
             return ""
-        seen = scene_of(scene)
-        self._learn(seen if made else None)
-        proposal = self._choose(seen, made)
+        if not made:
+            self._planner = PushPlanner(self._skills, self._gripper)
+        proposal = self._planner.choose(scene_of(scene))
         if proposal is None:
             return ""
         outcome = self._execute(proposal, scene, cancelled)
         if outcome.outcome not in (TrialOutcome.SUCCESS, TrialOutcome.CONTACT_TOO_EARLY):
             return ""
-        self._last = proposal if outcome.success else None
+        self._planner.made(proposal, completed=outcome.success)
         room = f"expecting {1e3 * proposal.room:.0f} mm of room" if proposal.room else "to see what moves"
         return f"pushed by {1e3 * proposal.shove.stroke:.0f} mm, {room}"
-
-    def _choose(self, seen: Perceived, made: int) -> Proposal | None:
-        proposals = propose(seen, self._gripper, self._skills)
-        if proposals:
-            return proposals[0]
-        return explore(seen, self._gripper, made) if made < _MOST_EXPLORING else None
-
-    def _learn(self, seen: Perceived | None) -> None:
-        last, self._last = self._last, None
-        if last is not None and last.expected is not None and seen is not None:
-            moved = found_again(last.shove.part, last.expected, seen)
-            if moved is not None:
-                self._skills.observe(last.shove, moved)
 
     def _execute(self, proposal: Proposal, scene: PerceivedScene, cancelled: Callable[[], bool]) -> TrialOutcome:
         motion = proposal.motion
