@@ -22,7 +22,7 @@ from keygrasp_ros.waiting import Acquaintance, CancelledError, wait_for
 #: Seconds that a robot has to answer, to push, and to stop after a cancel.
 _ANSWER_SECONDS, _PUSH_SECONDS, _STOP_SECONDS = 5.0, 30.0, 3.0
 
-PARAMETERS = (
+PREGRASP = (
     Parameter(
         "pregrasp.pushes",
         0,
@@ -62,34 +62,36 @@ class PreGrasp:
         self._known = Acquaintance(self._robot.server_is_ready)
         self._known()
 
-    def push(self, scene: PerceivedScene, made: int, cancelled: Callable[[], bool]) -> str:
+    def push(
+        self, scene: PerceivedScene, made: int, cancelled: Callable[[], bool], tell: Callable[[str], None]
+    ) -> bool:
         """Make one push.
 
         Args:
             scene: What the camera sees.
             made: Pushes that this pick has made before.
             cancelled: Whether to stop.
+            tell: Called with what is going to be done, in words.
 
         Returns:
-            What was done, in words; empty where nothing was.
+            Whether something was pushed.
 
         Raises:
             CancelledError: If it was cancelled.
             RobotError: If the robot doesn't answer.
         """
         if made >= self._most or not scene.objects or not self._known():
-            return ""
+            return False
         if not made:
             self._planner = PushPlanner(self._skills, self._gripper)
         proposal = self._planner.choose(scene_of(scene))
         if proposal is None:
-            return ""
-        outcome = self._execute(proposal, scene, cancelled)
-        if outcome.outcome not in (TrialOutcome.SUCCESS, TrialOutcome.CONTACT_TOO_EARLY):
-            return ""
-        self._planner.made(proposal, completed=outcome.success)
+            return False
         room = f"expecting {1e3 * proposal.room:.0f} mm of room" if proposal.room else "to see what moves"
-        return f"pushed by {1e3 * proposal.shove.stroke:.0f} mm, {room}"
+        tell(f"pushing by {1e3 * proposal.shove.stroke:.0f} mm, {room}")
+        outcome = self._execute(proposal, scene, cancelled)
+        self._planner.made(proposal, completed=outcome.success)
+        return outcome.outcome in (TrialOutcome.SUCCESS, TrialOutcome.CONTACT_TOO_EARLY)
 
     def _execute(self, proposal: Proposal, scene: PerceivedScene, cancelled: Callable[[], bool]) -> TrialOutcome:
         motion = proposal.motion

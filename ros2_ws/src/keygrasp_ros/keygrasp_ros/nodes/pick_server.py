@@ -27,8 +27,7 @@ from keygrasp_ros.markers import outcome_markers
 from keygrasp_ros.parameters import WORKSPACE_FRAME, Parameter, reader
 from keygrasp_ros.pick_once import COMMAND
 from keygrasp_ros.pick_steps import STOP_SECONDS, PickSteps
-from keygrasp_ros.pregrasp import PARAMETERS as PREGRASP
-from keygrasp_ros.pregrasp import PreGrasp
+from keygrasp_ros.pregrasp import PREGRASP, PreGrasp
 from keygrasp_ros.running import node_main
 from keygrasp_ros.stages import PUSH_STAGE, PlanningStage
 from keygrasp_ros.topics import OUTCOME_MARKERS, PICK, PICK_TASK, RECORD
@@ -94,12 +93,14 @@ class PickServer(Node):
                 self._tasks.publish(String(data=pick.goal.task))
             self._plan(handle, pick)
             made = 0
-            while not pick.plan.found and (done := self._pregrasp.push(pick.scene, made, pick.cancelled)):
+            while not pick.plan.found and self._pregrasp.push(
+                pick.scene, made, pick.cancelled, lambda text: self._tell(handle, pick, PUSH_STAGE, message=text)
+            ):
                 made += 1
-                self._tell(handle, pick, PUSH_STAGE, message=done)
                 self._plan(handle, pick)
             if not pick.plan.found:
-                return self._end(handle, pick, Outcome.NO_GRASP, pick.plan.reason)
+                reason = pick.plan.reason + (f"; {made} push(es) have not changed that" if made else "")
+                return self._end(handle, pick, Outcome.NO_GRASP, reason)
             pick.outcome = self._steps.execute(
                 pick.plan,
                 place_at,
