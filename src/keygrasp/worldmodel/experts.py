@@ -19,6 +19,8 @@ from keygrasp.scene.tabletop import MOTION_SCALE, REACH_HIGH, REACH_LOW
 States = dict[str, SymbolicState]
 #: Metres: height of the tips above an object on the way to it, around it, and when it is carried.
 _OVER, _AROUND, _CARRIED = 0.02, 0.008, 0.06
+#: Metres that a circle is avoided by: the reward for staying out begins there.
+_MARGIN = 0.021
 #: What counts as above the object: metres, radians.
 _NEAR, _TURNED = 0.012, math.radians(8)
 
@@ -57,8 +59,14 @@ class Reach:
         middle = np.array([state.object_x, state.object_y])
         here = np.array([state.gripper_x, state.gripper_y])
         side = 1.0 if (here - middle) @ along >= 0 else -1.0
-        x, y = middle + side * self.end * state.object_length / 2 * along
-        return float(x), float(y)
+        shares = np.array([side * self.end])
+        if self.avoid is not None:  # the place nearest to the middle that is outside, or the one that is farthest out
+            shares = np.linspace(-0.8, 0.8, 33)[np.argsort(np.abs(np.linspace(-0.8, 0.8, 33)), kind="stable")]
+        places = middle + shares[:, None] * state.object_length / 2 * along
+        if self.avoid is not None:
+            out = np.hypot(*(places - self.avoid[:2]).T) - self.avoid[2] - _MARGIN
+            places = places[[int(np.argmax(out > 0)) if np.any(out > 0) else int(np.argmax(out))]]
+        return float(places[0, 0]), float(places[0, 1])
 
     def __call__(self, states: States) -> Array:
         """The action."""
@@ -172,7 +180,7 @@ def _around(
     here: tuple[float, float], goal: tuple[float, float], circle: tuple[float, float, float]
 ) -> tuple[float, float]:
     """Next point of a way to the goal that stays out of a circle; its border where the goal is inside."""
-    centre, radius = np.array(circle[:2]), circle[2] + 0.022
+    centre, radius = np.array(circle[:2]), circle[2] + _MARGIN
     start, end = np.array(here), np.array(goal)
     out = end - centre
     if np.hypot(*out) < radius:

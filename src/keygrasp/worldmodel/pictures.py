@@ -15,7 +15,7 @@ from keygrasp.worldmodel.layout import Layout
 #: Colours of objects by name, and of what is imagined (Okabe and Ito).
 _COLOURS = {"red": "#c0392b", "blue": "#2b5fb4", "other": "#8a8a84"}
 _GRIPPER, _INK, _GRID = "#111111", "#333333", "#dddddd"
-_TOP, _CHART_W, _CHART_H, _GAP, _TITLE = 420, 400, 118, 26, 58
+_TOP, _CHART_W, _CHART_H, _GAP, _TITLE = 430, 400, 104, 38, 66
 _HALF = REACH_HIGH[0] + 0.06
 
 
@@ -45,10 +45,10 @@ def rollout_picture(layout: Layout, real: Tensor, imagined: Tensor, deviation: T
         ("force", "N", [("gripper_force", _GRIPPER)]),
     )
     for index, (label, unit, lines) in enumerate(charts):
-        x, y = _TOP + 60, _TITLE + index * (_CHART_H + _GAP)
+        x, y = _TOP + 78, _TITLE + index * (_CHART_H + _GAP)
         parts = [(layout.columns[name], colour) for name, colour in lines]
         body.append(f'<g transform="translate({x} {y})">{_chart(label, unit, parts, real, imagined, deviation)}</g>')
-    width, height = _TOP + 60 + _CHART_W + 24, _TITLE + 4 * (_CHART_H + _GAP) + 20
+    width, height = _TOP + 78 + _CHART_W + 24, _TITLE + 4 * (_CHART_H + _GAP) + 20
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">\n'
         f'<title>{escape(title)}</title>\n<rect width="100%" height="100%" fill="#ffffff"/>\n'
@@ -131,9 +131,9 @@ def _chart(
         for values, dash in ((real, ""), (imagined, ' stroke-dasharray="5 4"')):
             text = " ".join(f"{x:.1f},{y:.1f}" for x, y in at(values[:, column]))
             parts.append(f'<polyline points="{text}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>')
-    parts.append(_text(6, 14, f"{label} in {unit}", size=11))
+    parts.append(_text(0, -6, f"{label} in {unit}", size=11))
     parts.append(
-        _text(-6, 10, f"{high:.3g}", size=10, anchor="end") + _text(-6, _CHART_H, f"{low:.3g}", size=10, anchor="end")
+        _text(-6, 10, f"{high:.2f}", size=10, anchor="end") + _text(-6, _CHART_H, f"{low:.2f}", size=10, anchor="end")
     )
     parts.append(_text(_CHART_W, _CHART_H + 13, f"{steps * DECISION_SECONDS:.1f} s", size=10, anchor="end"))
     return "".join(parts)

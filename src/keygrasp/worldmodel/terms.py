@@ -155,8 +155,14 @@ def side(step: Step, *, object: str, x: float) -> Tensor:  # noqa: A002
 
 
 def pending(step: Step, *, object: str, x: float, length: float = 0.1) -> Tensor:  # noqa: A002
-    """1 where the object is beyond the line at ``x`` as :func:`side` means it; before that, the tips' closeness."""
-    return torch.where(side(step, object=object, x=x) >= 1, 1.0, closeness(step, object=object, length=length))
+    """1 where the object is beyond the line at ``x`` as :func:`side` means it; before that, how nearly it is held.
+
+    That is 0.2 for the tips' closeness, 0.2 where it is between the pads and 0.5 where they hold it: less than 1, so
+    that nothing is held for its own sake.
+    """
+    near = 0.2 * closeness(step, object=object, length=length, above=0.01)
+    held = 0.2 * between(step, object=object) + 0.5 * grasped(step, object=object)
+    return torch.where(side(step, object=object, x=x) >= 1, 1.0, near + held)
 
 
 def effort(step: Step) -> Tensor:
