@@ -27,7 +27,7 @@ from keygrasp.protocol import SceneSpec, build_scene
 from keygrasp.provenance import provenance
 from keygrasp.refine.actions import EXECUTE
 from keygrasp.refine.state import SceneTensors
-from keygrasp.refine.virtual import BatchedRefinement
+from keygrasp.refine.virtual import virtual_refinement
 from keygrasp.scene import GripperSpec
 
 
@@ -79,8 +79,8 @@ def main() -> None:
     generator = torch.Generator(device).manual_seed(options.seed)
     moves = torch.randint(EXECUTE, (episodes,), generator=generator, device=device)
     actions = torch.where(torch.rand(episodes, generator=generator, device=device) < options.execute, EXECUTE, moves)
-    blind = BatchedRefinement(solids, model, gripper, episodes, seed=options.seed)
-    seeing = BatchedRefinement(solids, model, gripper, episodes, images=images, seed=options.seed)
+    blind = virtual_refinement(solids, model, gripper, episodes, seed=options.seed)
+    seeing = virtual_refinement(solids, model, gripper, episodes, images=images, seed=options.seed)
 
     def observed() -> None:
         seeing.step(actions)

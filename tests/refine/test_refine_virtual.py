@@ -10,11 +10,12 @@ from keygrasp.experience.contact_model import ContactConfig, ContactModel, save_
 from keygrasp.experience.solids import SIDE, SolidScenes
 from keygrasp.perception import perceive
 from keygrasp.refine.actions import ACTIONS, EXECUTE
+from keygrasp.refine.batched import BatchedRefinement
 from keygrasp.refine.dataset import GraspDataset
 from keygrasp.refine.network import NetworkConfig
 from keygrasp.refine.state import SceneTensors, featurise
 from keygrasp.refine.training import TrainConfig, Trainer
-from keygrasp.refine.virtual import BatchedRefinement
+from keygrasp.refine.virtual import virtual_refinement
 from keygrasp.scene import GripperSpec
 
 
@@ -35,7 +36,7 @@ def always(success):
 
 
 def test_only_an_execution_pays_and_ends(solids):
-    trials = BatchedRefinement(solids, always(True), GripperSpec(), 6)
+    trials = virtual_refinement(solids, always(True), GripperSpec(), 6)
     before = trials.grasps.clone()
     got = trials.step(torch.tensor([EXECUTE, 0, EXECUTE, 1, 2, 3]))
     assert got.reward.tolist() == [1, 0, 1, 0, 0, 0]
@@ -45,12 +46,12 @@ def test_only_an_execution_pays_and_ends(solids):
 
 
 def test_what_the_model_calls_impossible_pays_nothing(solids):
-    trials = BatchedRefinement(solids, always(False), GripperSpec(), 50)
+    trials = virtual_refinement(solids, always(False), GripperSpec(), 50)
     assert trials.step(torch.full((50,), EXECUTE)).reward.sum() == 0
 
 
 def test_moves_run_out_as_truncation(solids):
-    trials = BatchedRefinement(solids, always(True), GripperSpec(), 4, max_steps=3)
+    trials = virtual_refinement(solids, always(True), GripperSpec(), 4, max_steps=3)
     move = torch.zeros(4, dtype=torch.long)
     ends = [trials.step(move).truncated.all().item() for _ in range(6)]
     assert ends == [False, False, True, False, False, True]
@@ -59,7 +60,7 @@ def test_moves_run_out_as_truncation(solids):
 def test_the_same_seed_gives_the_same_episodes(solids):
     runs = []
     for _ in range(2):
-        trials = BatchedRefinement(solids, ContactModel(ContactConfig(hidden=4)).eval(), GripperSpec(), 20, seed=5)
+        trials = virtual_refinement(solids, ContactModel(ContactConfig(hidden=4)).eval(), GripperSpec(), 20, seed=5)
         torch.manual_seed(1)
         for _ in range(30):
             trials.step(torch.randint(ACTIONS, (20,), generator=torch.Generator().manual_seed(0)))
@@ -67,14 +68,33 @@ def test_the_same_seed_gives_the_same_episodes(solids):
     assert torch.equal(*runs)
 
 
+def test_without_an_end_of_its_own_an_episode_waits_until_it_is_begun_anew():
+    """The face that a learner with its own resets uses: only what is begun changes, and an ended episode can't move."""
+
+    def starts(begins):
+        return torch.arange(3), torch.full((3, 5), 0.05)
+
+    episodes = BatchedRefinement(lambda scene, grasps: scene > 0, starts, 3, GripperSpec())
+    with pytest.raises(InputError, match="has ended"):
+        episodes.step(torch.zeros(3, dtype=torch.long))  # nothing was begun
+    episodes.begin(torch.ones(3, dtype=torch.bool))
+    got = episodes.step(torch.tensor([EXECUTE, EXECUTE, 0]))
+    assert got.reward.tolist() == [0, 1, 0]
+    moved = episodes.grasps.clone()
+    episodes.begin(got.terminated)
+    assert torch.all(episodes.grasps[:2] == 0.05)
+    assert torch.equal(episodes.grasps[2], moved[2])
+    assert not episodes.step(torch.zeros(3, dtype=torch.long)).terminated.any()
+
+
 def test_observing_needs_images(solids):
     with pytest.raises(InputError, match="no images"):
-        BatchedRefinement(solids, always(True), GripperSpec(), 2).observe()
+        virtual_refinement(solids, always(True), GripperSpec(), 2).observe()
 
 
 def test_nothing_to_do_is_an_error(solids):
     with pytest.raises(InputError):
-        BatchedRefinement(solids, always(True), GripperSpec(), 0)
+        virtual_refinement(solids, always(True), GripperSpec(), 0)
 
 
 @pytest.mark.parametrize("change", [{"virtual_batch": 8}, {"contact_model": "x"}, {"virtual_batch": -1}])

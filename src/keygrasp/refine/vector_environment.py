@@ -1,7 +1,7 @@
-"""Many refinement episodes side by side, over the images of a few scenes; a judge decides about executions.
+"""Gymnasium's face of batched refinement, over the images of a few scenes; a judge decides about executions.
 
 The same episodes as :class:`keygrasp.refine.environment.RefinementEnv`'s, for a learner that needs thousands of them:
-features and symbols of all grasps are computed in one batch.
+:class:`keygrasp.refine.batched.BatchedRefinement` moves the grasps, this class says what they are in symbols.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
+from torch import Tensor
 
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.geometry.poses import Array, wrap_half_turn
 from keygrasp.perception import Perceived
-from keygrasp.refine.actions import ACTIONS, EXECUTE, ActionSet
+from keygrasp.refine.actions import ACTIONS, ActionSet
+from keygrasp.refine.batched import BatchedRefinement
 from keygrasp.refine.environment import Observation, observation_space
 from keygrasp.refine.judges import Judge
 from keygrasp.refine.state import GraspFeatures, SceneTensors, featurise
@@ -75,20 +77,17 @@ class RefinementVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         actions: ActionSet | None = None,
         gripper: GripperSpec | None = None,
     ) -> None:
-        if count < 1 or max_steps < 1:
-            raise InputError(f"{count} episodes of {max_steps} moves", "Both must be at least 1")
         if not perceived or not all(image.segments for image in perceived):
             raise InputError("an image shows no object", "Give images of scenes with something to grasp")
         self.num_envs = count
         self.scenes = SceneTensors.build([p.height_map for p in perceived], [p.keypoints[0] for p in perceived])
         self.gripper, self.starts = gripper or GripperSpec(), starts or Starts()
-        self._judge, self._max_steps, self._actions = judge, max_steps, actions or ActionSet()
+        self._judge, self._bounds = judge, (actions or ActionSet()).bounds
         self._objects = np.stack([seen_object(image, 0).to_row() for image in perceived])
         self._seen = [seen_object(image, 0) for image in perceived]
-        self._scene = np.zeros(count, dtype=np.int64)
-        self._grasps = torch.zeros(count, 5)
-        self._age = np.zeros(count, dtype=np.int64)
-        self._ended = np.ones(count, dtype=bool)
+        self._episodes = BatchedRefinement(
+            self._rewards, self._begun, count, self.gripper, images=self.scenes, max_steps=max_steps, actions=actions
+        )
         self.single_observation_space, self.single_action_space = observation_space(), spaces.Discrete(ACTIONS)
         self.observation_space = batch_space(self.single_observation_space, count)
         self.action_space = batch_space(self.single_action_space, count)
@@ -106,38 +105,45 @@ class RefinementVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         if seed is not None:
             self._np_random = np.random.default_rng(seed)
         begins = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool)), dtype=bool)
-        for index in np.flatnonzero(begins):
-            self._scene[index] = self.np_random.integers(len(self._seen))
-            self._grasps[index] = torch.tensor(self._start(int(self._scene[index])))
-        self._age[begins], self._ended[begins] = 0, False
+        self._episodes.begin(torch.from_numpy(begins))
         return self._observe(), self.infos()
 
     def step(
         self, actions: NDArray[np.int64]
     ) -> tuple[Observation, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Move all grasps, or execute them."""
-        if self._ended.any():
-            raise InputError("step() in an episode that has ended", "Reset it first, with options['reset_mask']")
-        executed = np.asarray(actions) == EXECUTE
-        rewards = np.zeros(self.num_envs)
-        for scene in np.unique(self._scene[executed]):
-            rows = np.flatnonzero(executed & (self._scene == scene))
-            rewards[rows] = self._judge(int(scene), self._grasps[rows].double().numpy())
-        # An executed grasp stays where it is: that row of the table of moves is zero.
-        self._grasps = self._actions.apply(self._grasps, torch.as_tensor(actions), self.gripper)
-        self._age += 1
-        truncated = ~executed & (self._age >= self._max_steps)
-        self._ended = executed | truncated
-        return self._observe(), rewards, executed, truncated, self.infos()
+        """Move all grasps, or execute them.
+
+        Raises:
+            InputError: If an episode has ended; reset it first, with ``options["reset_mask"]``.
+        """
+        done = self._episodes.step(torch.as_tensor(actions))
+        ends = done.terminated.numpy(), done.truncated.numpy()
+        return self._observe(), done.reward.double().numpy(), *ends, self.infos()
 
     def features(self, scene: NDArray[np.int64], grasps: NDArray[np.float32]) -> GraspFeatures:
         """The network's inputs of any grasps (B, 5) in scenes (B,)."""
         return featurise(self.scenes, torch.from_numpy(scene), torch.from_numpy(grasps), self.gripper)
 
+    def _rewards(self, scene: Tensor, grasps: Tensor) -> Tensor:
+        """What the judge says of executed grasps, scene by scene."""
+        rewards = torch.zeros(len(scene))
+        for each in np.unique(scene.numpy()).tolist():
+            rows = torch.nonzero(scene == each)[:, 0]
+            rewards[rows] = torch.as_tensor(self._judge(each, grasps[rows].double().numpy())).float()
+        return rewards
+
+    def _begun(self, begins: Tensor) -> tuple[Tensor, Tensor]:
+        """Random scenes and starts where episodes begin."""
+        scene, grasps = torch.zeros(self.num_envs, dtype=torch.long), torch.zeros(self.num_envs, 5)
+        for index in torch.nonzero(begins)[:, 0].tolist():
+            scene[index] = int(self.np_random.integers(len(self._seen)))
+            grasps[index] = torch.tensor(self._start(int(scene[index])))
+        return scene, grasps
+
     def _start(self, scene: int) -> list[float]:
         seen, starts, rng = self._seen[scene], self.starts, self.np_random
         side, distance = rng.uniform(-np.pi, np.pi), rng.uniform(*starts.distance)
-        bounds = self._actions.bounds
+        bounds = self._bounds
         return [
             seen.object_x + distance * np.cos(side),
             seen.object_y + distance * np.sin(side),
@@ -147,7 +153,7 @@ class RefinementVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
         ]
 
     def _observe(self) -> Observation:
-        features = self.features(self._scene, self._grasps.numpy())
+        features = self._episodes.observe()
         return {
             "heights": features.heights.numpy(),
             "keypoints": features.keypoints.numpy(),
@@ -157,6 +163,5 @@ class RefinementVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]
 
     def infos(self) -> dict[str, Any]:
         """Symbols, grasps and scenes as they stand."""
-        grasps = self._grasps.numpy().copy()
-        symbols = rows_with_grasps(self._objects[self._scene], grasps)
-        return {"symbols": symbols, "grasp": grasps, "scene": self._scene.copy()}
+        grasps, scene = self._episodes.grasps.numpy().copy(), self._episodes.scene.numpy().copy()
+        return {"symbols": rows_with_grasps(self._objects[scene], grasps), "grasp": grasps, "scene": scene}
