@@ -10,7 +10,7 @@ from keygrasp.shaping.certify import certify, potential_table
 from keygrasp.shaping.grasp_mdp import grasp_mdp
 from keygrasp.shaping.guard import Guard, split_guard
 from keygrasp.shaping.learned import LearnedPotential
-from keygrasp.shaping.learning import LearningConfig, learn
+from keygrasp.shaping.learning import LearningConfig, LearningCurve, learn, speed_up
 from keygrasp.shaping.options import make_potential
 from keygrasp.shaping.rules import AdversarialPotential
 
@@ -89,3 +89,17 @@ def test_a_guard_is_asked_for_behind_the_potentials_name():
     assert split_guard("rules") == ("rules", False)
     with pytest.raises(ConfigurationError, match="unknown potential 'magic'"):
         learn("magic+guard", CONFIG)
+
+
+def test_an_early_success_by_chance_is_no_speed():
+    def curve(name, success):
+        nothing = np.zeros(1)
+        return LearningCurve(name, np.array([success], dtype=bool), np.zeros((1, 0)), nothing, nothing, nothing)
+
+    base = curve("none", [False] * 60 + [True] * 40)
+    lucky = curve("lucky", [True] + [False] * 69 + [True] * 30)
+    early = curve("early", [False] * 20 + [True] * 80)
+    assert speed_up(base, base) == 1
+    assert speed_up(base, lucky) > 1
+    assert speed_up(base, early) == pytest.approx(30 / 70)
+    assert speed_up(base, curve("never", [False] * 100)) == np.inf

@@ -173,11 +173,13 @@ def smoothing_window(episodes: int) -> int:
 def speed_up(base: LearningCurve, other: LearningCurve) -> float:
     """Episodes that ``other`` needs to reach 95% of the final success of ``base``, over those that ``base`` needs.
 
-    Reaching means that the mean over seeds and over the last episodes does; infinite where ``other`` never does.
+    Reaching means that the mean over seeds and over the last episodes does, of a whole window of them: a single early
+    success by chance is none. Infinite where ``other`` never does.
     """
     window = smoothing_window(base.success.shape[1])
     level = _ENOUGH * base.final_success
-    return episodes_to(other.smoothed(window), level) / episodes_to(base.smoothed(window), level)
+    needed = [window - 1 + episodes_to(one.smoothed(window)[window - 1 :], level) for one in (other, base)]
+    return needed[0] / needed[1]
 
 
 class _LearnedTable(LearnedPotential):
