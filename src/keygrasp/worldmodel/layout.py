@@ -88,6 +88,12 @@ class Layout:
         first = len(GRIPPER_SYMBOLS) + self.objects.index(name) * len(OBJECT_SYMBOLS)
         return slice(first, first + len(OBJECT_SYMBOLS))
 
+    def part(self, objects: tuple[str, ...]) -> tuple[Layout, list[int]]:
+        """The layout of some of the objects, and the columns of this one that it has."""
+        smaller = Layout(objects)
+        own = [index for name in objects for index in range(self.size)[self.columns_of(name)]]
+        return smaller, [*range(len(GRIPPER_SYMBOLS)), *own]
+
     # Between scenes and rows
 
     def row(self, states: Mapping[str, SymbolicState], force: float = 0.0) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
@@ -11,9 +12,10 @@ from torch import Tensor
 from keygrasp.geometry.poses import Array
 from keygrasp.scene.tabletop import ACTIONS
 from keygrasp.sim.tabletop import TabletopView
+from keygrasp.worldmodel.ensemble import Ensemble
 from keygrasp.worldmodel.model import WorldModel
 from keygrasp.worldmodel.planner import Plan, Planner, PlannerConfig
-from keygrasp.worldmodel.task_files import RewardTask
+from keygrasp.worldmodel.task_files import FileTask, RewardTask
 
 
 class RandomActions:
@@ -71,6 +73,16 @@ def imagined_return(model: WorldModel, task: RewardTask, start: Tensor, actions:
             going = going and not bool(task.terminated(after.symbols)[0])
             belief = after
     return total
+
+
+def focused(model: Ensemble, task: FileTask) -> tuple[Ensemble, FileTask, list[int]]:
+    """Model and task for the objects that the task is about alone, and the columns of a row that they read.
+
+    A task that is about none keeps the first.
+    """
+    objects = task.objects or model.layout.objects[:1]
+    smaller, columns = model.layout.part(objects)
+    return model.only(objects), dataclasses.replace(task, layout=smaller), columns
 
 
 @torch.no_grad()

@@ -107,6 +107,12 @@ class FileTask:
     ends: tuple[End, ...]
     layout: Layout
 
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The objects that the task is about, in the layout's order."""
+        named = {dict(use.arguments).get("object") for use in self.terms} | {end.object for end in self.ends}
+        return tuple(name for name in self.layout.objects if name in named)
+
     def reward(self, before: Tensor, actions: Tensor, after: Tensor) -> Tensor:
         """Rewards (B,): of the row *after* the action, and of the action."""
         step = Step(self.layout, before, actions, after)

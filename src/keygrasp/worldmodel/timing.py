@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from keygrasp.sim.tabletop import Tabletop
+from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.model import WorldModel
 from keygrasp.worldmodel.planner import Planner, PlannerConfig
 from keygrasp.worldmodel.task_files import RewardTask
@@ -24,7 +25,8 @@ def planning_seconds(
     """
     config = config or PlannerConfig()
     view = workspace.reset(0)
-    row = torch.as_tensor(model.layout.row(view.states, view.force), dtype=torch.float32, device=model.device)
+    row = torch.as_tensor(Layout().row(view.states, view.force), dtype=torch.float32, device=model.device)
+    row = row[Layout().part(model.layout.objects)[1]]
     planner, belief = Planner(model, task, config), model.start(row[None])
     planner.search(belief)
     clock, work = [], []
@@ -41,6 +43,7 @@ def planning_seconds(
         "median_processor_s": float(np.median(work)),
         "threads": torch.get_num_threads(),
         "load_average": os.getloadavg()[0],
+        "objects": list(model.layout.objects),
         "samples": config.samples,
         "horizon": config.horizon,
         "iterations": config.iterations,
