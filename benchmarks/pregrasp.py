@@ -4,7 +4,7 @@ A scene is a carton with something beside it, 2 to 12 mm away: another carton, a
 or a wall that doesn't. A pick has two attempts to grasp. Without pushes it ends where the planner finds no grasp. With
 them, up to five pushes may be made before that; they are chosen at random among those that touch nothing else, or by
 what skills expect of them: skills as theory has them, or skills that were developed in 50 runs on other cartons and
-learn on. How well both foretell a push is also measured, for a gripper as built and for one that is worn.
+learn on. Both also with a worn gripper, which is not where it thinks; and how well they foretell what pushes do.
 
     python benchmarks/pregrasp.py --json benchmarks/results/pregrasp.json
 """
@@ -73,8 +73,8 @@ def pusher(variant: str, memory: bytes, rng: np.random.Generator) -> Pusher:
     return expected
 
 
-def pick(scene: ClutterScene, push: Pusher) -> dict[str, Any]:
-    bench, planner = SimulatedBench(scene), GeometricPlanner()
+def pick(scene: ClutterScene, push: Pusher, on: Callable[[ClutterScene], Bench] = SimulatedBench) -> dict[str, Any]:
+    bench, planner = on(scene), GeometricPlanner()
     result: dict[str, Any] = {"gap_mm": round(1e3 * scene.gap, 1), "pushes": 0, "attempts": 0, "outcome": "no_grasp"}
     began, clock = time.process_time(), scene.world.time
     try:
@@ -97,24 +97,6 @@ def pick(scene: ClutterScene, push: Pusher) -> dict[str, Any]:
     return result | {"cpu_s": time.process_time() - began, "simulated_s": scene.world.time - clock}
 
 
-def measure(scenes: int, first: int, robot: str) -> dict[str, Any]:
-    skills = ManipulatorSkills()
-    history = [(run.skill, round(run.fitness, 3)) for run in practise(skills, PRACTICE)]
-    figures: dict[str, Any] = {"practice": history, "errors": errors(2 * scenes, first), "picks": {}}
-    done = 0
-    with StepBar("picks") as bar:
-        for kind in KINDS:
-            for variant in VARIANTS:
-                rows = figures["picks"].setdefault(kind, {}).setdefault(variant, [])
-                push = pusher(variant, skills.memory, np.random.default_rng(first))
-                for seed in range(first, first + scenes):
-                    with ClutterScene(ClutterSpec(kind, seed), robot) as scene:
-                        rows.append(pick(scene, push))
-                    done += 1
-                    bar.update(done, scenes * len(KINDS) * len(VARIANTS), {})
-    return figures
-
-
 class WornBench(SimulatedBench):
     """A gripper that isn't where it thinks: it begins 6 mm too far back and makes four fifths of each stroke."""
 
@@ -128,14 +110,39 @@ class WornBench(SimulatedBench):
 BENCHES: dict[str, Callable[[ClutterScene], Bench]] = {"as built": SimulatedBench, "worn": WornBench}
 
 
+def practised(on: Callable[[ClutterScene], Bench]) -> tuple[bytes, list[tuple[str, float]]]:
+    """What a gripper has learned in practice, and how its runs went."""
+    skills = ManipulatorSkills()
+    history = [(run.skill, round(run.fitness, 3)) for run in practise(skills, PRACTICE, on=on)]
+    return skills.memory, history
+
+
+def measure(scenes: int, first: int, robot: str) -> dict[str, Any]:
+    figures: dict[str, Any] = {"errors": errors(2 * scenes, first), "practice": {}, "picks": {}}
+    arms = [("as built", kind, variant) for kind in KINDS for variant in VARIANTS]
+    arms += [("worn", kind, variant) for kind in KINDS for variant in VARIANTS[2:]]
+    memories = {}
+    for body, on in BENCHES.items():
+        memories[body], figures["practice"][body] = practised(on)
+    done = 0
+    with StepBar("picks") as bar:
+        for body, kind, variant in arms:
+            rows = figures["picks"].setdefault(body, {}).setdefault(kind, {}).setdefault(variant, [])
+            push = pusher(variant, memories[body], np.random.default_rng(first))
+            for seed in range(first, first + scenes):
+                with ClutterScene(ClutterSpec(kind, seed), robot) as scene:
+                    rows.append(pick(scene, push, BENCHES[body]))
+                done += 1
+                bar.update(done, scenes * len(arms), {})
+    return figures
+
+
 def errors(scenes: int, first: int) -> dict[str, dict[str, dict[str, float]]]:
     """How well pushes on free cartons are foretold, by theory and after practice on the same gripper: RMS errors."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for body, on in BENCHES.items():
-        skills = ManipulatorSkills()
-        for _ in practise(skills, PRACTICE, on=on):
-            pass
-        both = {"theory": ManipulatorSkills(learns=False), "learned": ManipulatorSkills(skills.memory, learns=False)}
+        memory, _ = practised(on)
+        both = {"theory": ManipulatorSkills(learns=False), "learned": ManipulatorSkills(memory, learns=False)}
         missed: dict[str, list[tuple[float, float]]] = {name: [] for name in both}
         rng = np.random.default_rng(first)
         for seed in range(first, first + scenes):
@@ -160,13 +167,15 @@ def _root_mean_squares(pairs: list[tuple[float, float]]) -> dict[str, float]:
 
 def show(figures: dict[str, Any]) -> None:
     console = Console()
-    table = Table("picked", *KINDS, "pushes a pick", "CPU a pick")
-    for variant in VARIANTS:
-        rows = [figures["picks"][kind][variant] for kind in KINDS]
-        everything = [row for each in rows for row in each]
-        counts = [f"{sum(row['outcome'] == 'success' for row in each)} of {len(each)}" for each in rows]
-        pushes = np.mean([row["pushes"] for row in everything])
-        table.add_row(variant, *counts, f"{pushes:.1f}", f"{np.mean([row['cpu_s'] for row in everything]):.2f} s")
+    table = Table("gripper", "pushes", *KINDS, "pushes a pick", "CPU a pick")
+    for body, kinds in figures["picks"].items():
+        for variant in next(iter(kinds.values())):
+            rows = [kinds[kind][variant] for kind in KINDS]
+            everything = [row for each in rows for row in each]
+            counts = [f"{sum(row['outcome'] == 'success' for row in each)} of {len(each)}" for each in rows]
+            pushes = np.mean([row["pushes"] for row in everything])
+            cpu = np.mean([row["cpu_s"] for row in everything])
+            table.add_row(body, variant, *counts, f"{pushes:.1f}", f"{cpu:.2f} s")
     console.print(table)
     table = Table("gripper", "foretold by", "travel", "turn")
     for body, rows in figures["errors"].items():
