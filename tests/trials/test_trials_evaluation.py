@@ -72,6 +72,9 @@ def test_rates_are_of_first_poses_and_of_as_many_tail_scenes_as_asked_for(told):
     assert _counts(refined["kept"]) == (1, 2)
     assert refined["tail_causes"] == {"slipped": 2}
     assert refined["tail_causes_after_three"] == {"slipped": 1}
+    assert refined["tail_failures"] == {
+        "not graspable": 1, "stated below 0.3": 0, "stated below 0.85": 1, "stated more": 0,
+    }  # fmt: skip
     assert refined["against"]["centroid"]["tail"]["difference"] == pytest.approx(1 / 3)
 
 

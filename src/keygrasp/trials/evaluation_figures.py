@@ -23,6 +23,8 @@ SceneKey = tuple[int, int]
 
 #: Name of the row that takes the trainings together.
 ALL_TRAININGS = f"{PRODUCT}, all trainings"
+#: Stated probabilities between which failures are counted.
+_BOUNDS = (0.3, 0.85)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +159,7 @@ def _planner(name: str, sets: SceneSets, robust: Sequence[TrialRecord], names: S
         "all_causes": _causes(own[key] for key in {*sets.first, *sets.tail} if key in own),
         "tail_causes": _causes(own[key] for key in sets.tail if key in own),
         "tail_causes_after_three": _causes((own[key] for key in sets.tail if key in own), last=True),
+        "tail_failures": _told_before(own, sets),
         "faults": sum(bool(record.fault) for record in own.values()),
         "seeds": {
             str(seed): _rate([own[k] for k in sets.first if k[0] == seed and k in own], _single)
@@ -202,6 +205,23 @@ def _against(own: dict[SceneKey, TrialRecord], other: dict[SceneKey, TrialRecord
         return {"difference": difference, "interval": list(interval), "trials": len(both)}
 
     return {"single_shot": on(sets.first, _single), "tail": on(sets.tail, _single), "kept": on(sets.kept, _single)}
+
+
+def _told_before(own: dict[SceneKey, TrialRecord], sets: SceneSets) -> Json | None:
+    """Single-shot failures on the tail by what the planner had stated; where nobody could grasp, they stand apart.
+
+    ``None`` where it states no probabilities.
+    """
+    if all(record.first.probability is None for record in own.values()):
+        return None
+    counts = {"not graspable": 0, **{f"stated below {bound:g}": 0 for bound in _BOUNDS}, "stated more": 0}
+    for key in sets.tail:
+        if key not in own or own[key].single_shot:
+            continue
+        stated = own[key].first.probability or 0.0
+        below = next((f"stated below {bound:g}" for bound in _BOUNDS if stated < bound), "stated more")
+        counts[below if key in sets.graspable else "not graspable"] += 1
+    return counts
 
 
 def _rate(records: Iterable[TrialRecord], succeeded: Success) -> Json:
