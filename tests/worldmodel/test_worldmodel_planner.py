@@ -10,8 +10,9 @@ from keygrasp.worldmodel.episodes import Episode
 from keygrasp.worldmodel.imagination import Dream, train_in_imagination
 from keygrasp.worldmodel.model import Belief, check_actions
 from keygrasp.worldmodel.planner import Planner, PlannerConfig
+from keygrasp.worldmodel.policies import focused
 from keygrasp.worldmodel.qlearning import QConfig, QLearner, td_targets
-from keygrasp.worldmodel.task_files import CodeTask
+from keygrasp.worldmodel.task_files import CodeTask, TaskSpec, task_from
 
 SMALL = PlannerConfig(samples=64, elites=8, iterations=3, horizon=4, kept=2)
 
@@ -127,3 +128,17 @@ def test_what_can_not_be_planned_is_refused(layout, row, sliding):
             PlannerConfig(**change)
     with pytest.raises(ConfigurationError):
         QConfig(discount=1.0)
+
+
+def test_a_focused_plan_reads_the_objects_of_its_task_alone(layout, row, model):
+    task = task_from(TaskSpec("a", ({"term": "closeness", "object": "blue"},)), layout)
+    smaller, about, columns = focused(model, task)
+    assert smaller.layout.objects == ("blue",)
+    assert torch.equal(row[columns][smaller.layout.columns_of("blue")], row[layout.columns_of("blue")])
+    rows, actions = row.repeat(3, 1), torch.rand(3, 5)
+    after = smaller.step(smaller.start(rows[:, columns]), actions).symbols
+    whole = model.step(model.start(rows), actions).symbols
+    blue = [layout.columns[f"blue.{name}"] for name in ("object_z", "object_length", "contact_left")]
+    mine = [smaller.layout.columns[f"blue.{name}"] for name in ("object_z", "object_length", "contact_left")]
+    assert torch.allclose(after[:, mine], whole[:, blue], atol=2e-3)  # but for the others' part in the gripper's motion
+    assert torch.equal(about.reward(rows[:, columns], actions, rows[:, columns]), task.reward(rows, actions, rows))

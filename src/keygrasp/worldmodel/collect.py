@@ -25,6 +25,8 @@ from keygrasp.worldmodel.scripts import EXPERTS
 from keygrasp.worldmodel.task_files import CodeTask
 
 BEHAVIOURS = ("random", "scripted", "novelty")
+#: Probabilities that a grip that changes while something is carried becomes any, a weak one, or an opening one.
+_REGRIP = (0.4, 0.4, 0.2)
 #: Least and largest number of decisions of an episode.
 _LENGTHS = (25, 60)
 
@@ -87,6 +89,10 @@ class Babbling:
             action = np.append(0.1 * self._drift, self._grip)
         elif self._motion == "carry":
             state = view.states[self._object]
+            if random.random() < 0.3:  # held things are squeezed harder, less, or let go on the way
+                self._grip = float(
+                    random.choice([random.uniform(0, 1), random.uniform(0, 0.2), random.uniform(-1, 0)], p=_REGRIP)
+                )
             action = towards(state, *self._point, state.gripper_yaw + self._turn, self._grip)
             if float(np.abs(action[:3]).max()) < 0.3:
                 self._left = 0  # there

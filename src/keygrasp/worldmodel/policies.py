@@ -33,16 +33,33 @@ class RandomActions:
 class Planned:
     """Plans anew at each decision and takes the plan's first action.
 
+    Args:
+        model: Imagines.
+        task: Rewards, by code.
+        config: How to search.
+        keep: Whether plans are kept.
+        focus: Whether an ensemble imagines only the objects that a task of a file is about, and plans have only these:
+            half the time, and what others do is neither foreseen nor doubted.
+
     Attributes:
         plans: The plans of the present episode, kept where asked to.
         seconds: Seconds of each decision, of all episodes.
     """
 
     def __init__(
-        self, model: WorldModel, task: RewardTask, config: PlannerConfig | None = None, *, keep: bool = False
+        self,
+        model: WorldModel,
+        task: RewardTask,
+        config: PlannerConfig | None = None,
+        *,
+        keep: bool = False,
+        focus: bool = True,
     ) -> None:
         self.plans: list[Plan] = []
         self.seconds: list[float] = []
+        self._columns = list(range(model.layout.size))
+        if focus and isinstance(model, Ensemble) and isinstance(task, FileTask):
+            model, task, self._columns = focused(model, task)
         self._model, self._planner, self._keep = model, Planner(model, task, config), keep
 
     def reset(self, view: TabletopView, seed: int) -> None:
@@ -53,7 +70,7 @@ class Planned:
     def act(self, view: TabletopView, row: Tensor) -> Array:
         """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
         begun = time.perf_counter()
-        belief = self._model.start(row[None].to(self._model.device))
+        belief = self._model.start(row[None, self._columns].to(self._model.device))
         if self._keep:
             self.plans.append(self._planner.plan(belief))
             action = self.plans[-1].actions[0]
