@@ -95,7 +95,7 @@ def test_functions_make_a_task_too(layout, row):
     [
         ("name: a\nreward: [{term: closenes, object: blue}]", "Did you mean 'closeness'"),
         ("name: a\nreward: [{term: closeness, object: bleu}]", "Did you mean 'blue'"),
-        ("name: a\nreward: [{term: closeness, object: blue, lenght: 1}]", "Did you mean 'length'"),
+        ("name: a\nreward: [{term: closeness, object: blue, lengthh: 1}]", "Did you mean 'length'"),
         ("name: a\nreward: [{term: closeness}]", "needs 'object'"),
         ("name: a\nreward: [{term: closeness, object: blue, scale: .nan}]", "finite number"),
         ("name: a\nreward: [{term: closeness, object: blue, length: 0}]", "above 0"),
@@ -105,7 +105,7 @@ def test_functions_make_a_task_too(layout, row):
         ("name: a\nreward: []", "1 to 64 terms"),
         ("name: a\nrewards: [{term: force}]", "Did you mean 'reward'"),
         ("name: a\nsteps: 0\nreward: [{term: force}]", "steps is 0"),
-        ("name: a\nreward: [{term: force}]\nends: [{when: stabel, object: red}]", "Did you mean 'stable'"),
+        ("name: a\nreward: [{term: force}]\nends: [{when: stabl, object: red}]", "Did you mean 'stable'"),
         ("name: a\nreward: [{term: force}]\nends: [{when: stable}]", "needs 'object'"),
         ("name: !!python/object/apply:os.system [ls]\nreward: [{term: force}]", "not valid YAML"),
         ("reward: [{term: force}]", "name"),
