@@ -15,6 +15,7 @@ from keygrasp.refine.ablations import AblationConfig, Variation, _plain, run_abl
 from keygrasp.refine.inference import FastNetwork
 from keygrasp.refine.network import NetworkConfig, QNetwork
 from keygrasp.refine.training import TrainConfig
+from keygrasp.trials.planners import FACTORIES, PlannerSpec, build_planner, planner_spec, stream_of
 
 
 @pytest.fixture
@@ -100,3 +101,13 @@ def test_variations_are_trained_tried_compared_and_taken_up_again(training, tmp_
     again = run_ablations(config, lambda what, done, total: told.append((what, done, total)))
     assert again["trainings"] == found
     assert all(done == total for _, done, total in told)  # nothing was done again
+
+
+def test_variations_of_one_planner_draw_the_same_random_numbers():
+    shipped, fewer = (
+        build_planner(PlannerSpec(name, FACTORIES["refined"], {"kind": "refined", **changes}))
+        for name, changes in (("base", {}), ("steps-0", {"max_steps": 0}))
+    )
+    assert (shipped.name, fewer.name) == ("base", "steps-0")
+    assert stream_of(shipped) == stream_of(fewer) == stream_of(build_planner(planner_spec("refined"))) == "refined"
+    assert stream_of(build_planner(planner_spec("random"))) == "random"

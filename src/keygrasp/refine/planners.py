@@ -64,10 +64,17 @@ Search = Callable[[Request], GraspPlan]
 
 @dataclass(frozen=True, eq=False)
 class NetworkPlanner:
-    """A planner that perceives, searches with the network on the largest segment, and keeps the time."""
+    """A planner that perceives, searches with the network on the largest segment, and keeps the time.
+
+    Attributes:
+        name: Name under which its results are reported.
+        search: How it searches.
+        kind: Planners of one kind draw the same random numbers in trials, so that comparing them is paired.
+    """
 
     name: str
     search: Search
+    kind: str
 
     def plan(
         self,
@@ -116,7 +123,7 @@ def build(name: str, **options: Any) -> NetworkPlanner:
     if kind not in makers:
         raise InputError(f"unknown planner '{kind}'", f"Known: {', '.join(makers)}")
     try:
-        return NetworkPlanner(name, makers[kind](weights, **options))
+        return NetworkPlanner(name, makers[kind](weights, **options), kind)
     except TypeError as error:
         raise InputError(f"planner '{name}': {error}", "Check the planner's options") from error
 

@@ -13,7 +13,7 @@ from keygrasp.errors import KeygraspError, MissingExtraError, StorageError
 from keygrasp.geometry.cameras import overhead_pose
 from keygrasp.protocol import PROTOCOL, Perturbation, Scene, SceneError, SceneSpec, build_scene
 from keygrasp.scene import Attempt, GraspPlan, GripperSpec, Outcome, OverheadView, PlanarGrasp, Planner, TrialOutcome
-from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner, planner_spec
+from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner, planner_spec, stream_of
 from keygrasp.trials.records import AttemptRecord, TrialRecord, attempt_record, grasp_from_row
 
 Json = dict[str, Any]
@@ -121,8 +121,8 @@ def _attempts(scene: Scene, planner: Planner | ScenePlanner, up_to: int) -> tupl
     """Plan and execute until success, at most ``up_to`` times; also what went wrong with the planner, if it did."""
     records: list[AttemptRecord] = []
     history: list[Attempt] = []
-    planning = scene.spec.stream(_PLANNING, planner.name)
-    camera = scene.spec.stream(_CAMERA, planner.name)
+    planning = scene.spec.stream(_PLANNING, stream_of(planner))
+    camera = scene.spec.stream(_CAMERA, stream_of(planner))
     view = scene.view
     for number in range(up_to):
         if number > 0:

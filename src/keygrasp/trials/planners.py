@@ -113,6 +113,11 @@ def planner_spec(name: str, **options: Any) -> PlannerSpec:
     return PlannerSpec(name, FACTORIES[name], options)
 
 
+def stream_of(planner: Planner | ScenePlanner) -> str:
+    """Name of the random numbers that a planner draws in a trial: those of its ``kind``, where it says one."""
+    return str(getattr(planner, "kind", planner.name))
+
+
 def build_planner(spec: PlannerSpec) -> Planner | ScenePlanner:
     """Build the planner that ``spec`` names.
 

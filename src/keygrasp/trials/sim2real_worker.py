@@ -18,7 +18,7 @@ from keygrasp.protocol.depth_cameras import depth_camera
 from keygrasp.robots.delta_x import MODELS
 from keygrasp.scene import Outcome, OverheadView, PlanarGrasp, Planner
 from keygrasp.sim import DeltaTwin, Flaws
-from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner
+from keygrasp.trials.planners import PlannerSpec, ScenePlanner, build_planner, stream_of
 from keygrasp.trials.sim2real import CONDITIONS, DELTA, UR5, Condition, SceneResult
 
 Json = dict[str, Any]
@@ -68,7 +68,7 @@ def _reference_succeeds(arm: Scene) -> bool:
 
 
 def _plan(cell: Scene, planner: Planner, view: OverheadView) -> PlanarGrasp | None:
-    rng = cell.spec.stream(_PLANNING, planner.name)
+    rng = cell.spec.stream(_PLANNING, stream_of(planner))
     return planner.plan(view, cell.robot.gripper, rng=rng, reach=cell.robot.reach).grasp
 
 
