@@ -52,6 +52,9 @@ def test_collect_train_evaluate_and_plan_follow_each_other(tmp_path, capsys):
         (["collect", "--out", "x", "--behaviours", "curious"], "curious"),
         (["collect", "--out", "x", "--episodes", "0"], "episodes is 0"),
         (["collect", "--out", "x", "--seed", "-1"], "--seed"),
+        (["study", "--data", "/nowhere", "--task", "--journal", "j"], "/nowhere is no folder"),
+        (["study", "--data", ".", "--task", "--journal", "j", "--conditions", "luck"], "luck"),
+        (["study", "--data", ".", "--task", "--journal", "j", "--seeds", "0"], "at least 1 seed"),
     ],
 )
 def test_bad_options_end_with_a_sentence(options, said, capsys, tmp_path, monkeypatch):
