@@ -2,14 +2,17 @@
 
 ROS itself only notices when DDS gives a silent participant up, after 20 s. Here a server offers a topic on which
 nothing is ever sent, with a liveliness lease that the middleware keeps up by itself: it ends when the process does, and
-not while the process is merely busy. Servers of others, which offer no such topic, are believed to live.
+not while the process is merely busy. Servers of others, which offer no such topic, are believed to live; and so are those
+of the same process, which the middleware does not count once it counts another.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
+from rclpy.context import Context
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -18,12 +21,16 @@ from keygrasp_ros.topics import Endpoint, lifeline
 
 #: Seconds within which a node that was killed is missed: the lease, and what a busy machine adds.
 NOTICED_SECONDS = 4.0
+#: Topics of this process by context and full name.
+_OFFERED: weakref.WeakKeyDictionary[Context, weakref.WeakValueDictionary[str, Publisher]] = weakref.WeakKeyDictionary()
 
 
 def offer(node: Node, endpoint: Endpoint) -> Publisher:
     """Let others know that ``node``, which serves ``endpoint``, lives."""
     topic = lifeline(endpoint)
-    return node.create_publisher(topic.type, topic.name, topic.qos)
+    publisher = node.create_publisher(topic.type, topic.name, topic.qos)
+    _OFFERED.setdefault(node.context, weakref.WeakValueDictionary())[publisher.topic_name] = publisher
+    return publisher
 
 
 class Lifeline:
@@ -37,6 +44,7 @@ class Lifeline:
     def __init__(self, node: Node, endpoint: Endpoint) -> None:
         self._lock = threading.Lock()
         self._alive, self._known = 0, False
+        self._context = node.context
         topic = lifeline(endpoint)
         events = SubscriptionEventCallbacks(liveliness=self._changed)
         self._subscription = node.create_subscription(
@@ -47,7 +55,8 @@ class Lifeline:
     def is_cut(self) -> bool:
         """Whether there was a server that showed that it lived, and none does so any more."""
         with self._lock:
-            return self._known and self._alive == 0
+            cut = self._known and self._alive == 0
+        return cut and self._subscription.topic_name not in _OFFERED.get(self._context, {})
 
     def _changed(self, event: Any) -> None:
         with self._lock:
