@@ -2,8 +2,8 @@
 
 ROS itself only notices when DDS gives a silent participant up, after 20 s. Here a server offers a topic on which
 nothing is ever sent, with a liveliness lease that the middleware keeps up by itself: it ends when the process does, and
-not while the process is merely busy. Servers of others, which offer no such topic, are believed to live; and so are those
-of the same process, which the middleware does not count once it counts another.
+not while the process is merely busy. Servers of others, which offer no such topic, are believed to live; so are
+those of the same process, which the middleware does not count once it counts another.
 """
 
 from __future__ import annotations
