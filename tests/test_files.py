@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keygrasp.errors import InputError, StorageError
-from keygrasp.files import atomic_path, ensure_writable, read_json, write_json, write_text
+from keygrasp.files import atomic_path, ensure_writable, read_json, sole_writer, write_json, write_text
 
 
 def _write_half_and_fail(path):
@@ -66,3 +66,11 @@ def test_ensure_writable_refuses_a_folder_and_a_place_below_a_file(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError):
         ensure_writable(tmp_path / "file" / "a.json")
+
+
+def test_a_folder_has_one_writer_at_a_time(tmp_path):
+    first, second = sole_writer(tmp_path / "new"), sole_writer(tmp_path / "new")
+    with first, pytest.raises(InputError, match="another run is writing"), second:
+        pass
+    with sole_writer(tmp_path / "new"):
+        assert list((tmp_path / "new").iterdir()) == []

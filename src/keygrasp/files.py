@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import tempfile
@@ -63,6 +64,45 @@ def ensure_writable(path: Path) -> None:
         raise StorageError(
             f"can't write {path}: {error.strerror or error}", "Choose another place; nothing was started"
         ) from error
+
+
+def lock(descriptor: int, path: Path, remedy: str) -> None:
+    """Keep other processes from writing ``path`` until ``descriptor``, which is open on it, is closed.
+
+    Raises:
+        InputError: If another process holds it; says ``remedy``.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise InputError(f"another run is writing {path}", remedy) from error
+    except OSError:
+        return  # a file system without locks: go on unprotected
+
+
+@contextlib.contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Find out before long work whether a folder can be written, and keep other runs out of it until the block ends.
+
+    Raises:
+        InputError: If another run writes into it.
+        StorageError: If it can't be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        reason = "it is a file" if folder.is_file() else error.strerror or error
+        raise StorageError(
+            f"can't write into {folder}: {reason}", "Choose another 'out'; nothing was started"
+        ) from error
+    try:
+        lock(descriptor, folder, "Wait for it or choose another folder")
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_text(path: Path, text: str) -> None:

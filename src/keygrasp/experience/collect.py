@@ -16,12 +16,13 @@ from keygrasp.curriculum import SCHEDULERS
 from keygrasp.errors import ConfigurationError, ImageError, InputError
 from keygrasp.experience.labels import OUTCOMES, PROPOSALS, SceneLabels, read_shard, write_index, write_shard
 from keygrasp.experience.schedule import ObjectSchedule
-from keygrasp.files import read_json
+from keygrasp.files import read_json, sole_writer
 from keygrasp.grasps import grasp_array, grasps_from_array, random_feasible
 from keygrasp.objects import Rule, split
 from keygrasp.perception import Perceived, perceive
 from keygrasp.protocol import Scene, SceneError, SceneSpec, build_scene
 from keygrasp.scene import GripperSpec, Planner
+from keygrasp.trials.journal import differing
 from keygrasp.trials.planners import PlannerSpec, build_planner, planner_spec
 from keygrasp.trials.pool import run_tasks
 
@@ -100,13 +101,18 @@ def collect(config: CollectConfig, on_progress: Callable[[CollectProgress], None
     """Collect labels into ``config.out``; goes on where an earlier run with the same configuration stopped.
 
     Raises:
-        InputError: If the folder holds labels of another configuration.
-        WorkerError: If a shard fails twice; the others are kept.
+        InputError: If the folder holds labels of another configuration, another run writes into it, or a shard fails
+            twice (the others are kept).
+        StorageError: If the folder can't be written.
     """
+    with sole_writer(config.out):
+        return _collect(config, on_progress)
+
+
+def _collect(config: CollectConfig, on_progress: Callable[[CollectProgress], None] | None) -> CollectProgress:
+    """See :func:`collect`; the folder is this run's alone."""
     fingerprint = _fingerprint(config)
-    index = config.out / "index.json"
-    if index.is_file() and read_json(index).get("config") != fingerprint:
-        raise InputError(f"{config.out} holds labels of another configuration", "Choose another folder")
+    _check_folder(config.out, fingerprint)
     state = CollectProgress(0, -(-config.scenes // config.scenes_per_shard), 0, 0)
     setup = {"config": fingerprint, "out": str(config.out)}
     for every in _rounds(config):
@@ -124,6 +130,22 @@ def collect(config: CollectConfig, on_progress: Callable[[CollectProgress], None
             if on_progress is not None:
                 on_progress(state)
     return state
+
+
+def _check_folder(out: Path, fingerprint: Json) -> None:
+    """Refuse a folder whose labels were made with other settings, or nobody knows with which."""
+    index = out / "index.json"
+    if not index.is_file():
+        if any(out.glob("shard-*.npz")):
+            raise InputError(f"{out} has shards but no index.json", "Choose another folder")
+        return
+    data = read_json(index)
+    old = data.get("config") if isinstance(data, dict) else None
+    if old != fingerprint:
+        raise InputError(
+            f"{out} holds labels of another configuration (different: {differing(old, fingerprint)})",
+            "Choose another folder, or give the same settings",
+        )
 
 
 def _rounds(config: CollectConfig) -> Iterator[list[Json]]:

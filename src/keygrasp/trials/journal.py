@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from keygrasp.errors import ConfigurationError, InputError, StorageError
+from keygrasp.files import lock
 
 Json = dict[str, Any]
 
@@ -25,6 +25,12 @@ _FIRST_BYTES = f'{{"kind": "{_KIND}"'.encode()
 def config_hash(config: Json) -> str:
     """Hash of a JSON-ready configuration; the same for equal values in any order."""
     return hashlib.sha256(json.dumps(config, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
+
+
+def differing(old: Any, new: Json) -> str:
+    """Names of the settings in which two JSON-ready configurations differ, for a message."""
+    old = old if isinstance(old, dict) else {}
+    return ", ".join(sorted(key for key in {*old, *new} if old.get(key) != new.get(key)))
 
 
 class Journal:
@@ -53,7 +59,7 @@ class Journal:
         except OSError as error:
             raise self._storage_error(error) from error
         try:
-            self._lock()
+            lock(self._fd, self.path, "Wait for it or name another journal")
             self._size = self._load(config)
             if self._size == 0:
                 header = {"kind": _KIND, "version": _VERSION, "config_hash": config_hash(config), "config": config}
@@ -98,14 +104,6 @@ class Journal:
             raise self._storage_error(error) from error
         self._size += len(data)
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(f"another run is writing {self.path}", "Wait for it or name another journal") from error
-        except OSError:
-            return  # a file system without locks: go on unprotected
-
     def _load(self, config: Json) -> int:
         """Read what is there; returns the size in bytes of its whole lines."""
         size = os.fstat(self._fd).st_size
@@ -139,10 +137,9 @@ class Journal:
             raise InputError(f"{self.path} is not a journal of this version", "Name another file")
         if header.get("config_hash") == config_hash(config):
             return
-        old = header.get("config", {})
-        changed = sorted(key for key in {*old, *config} if old.get(key) != config.get(key))
+        changed = differing(header.get("config"), config)
         raise ConfigurationError(
-            f"{self.path} holds a run with another configuration (different: {', '.join(changed) or 'its hash'})",
+            f"{self.path} holds a run with another configuration (different: {changed or 'its hash'})",
             "Resume with the same configuration or name another journal",
         )
 
