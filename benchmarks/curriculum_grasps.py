@@ -241,14 +241,15 @@ def summarise(runs: list[Json], window: int = 3) -> Json:
 def _trials_over_uniform(trials: np.ndarray, level: np.ndarray, usual: np.ndarray) -> Json:
     """Trials to the levels at which uniform trials end, over those that uniform trials need; median of five levels.
 
-    One level that is crossed by chance says little: they go from 90% to 100% of the end's.
+    One level that is crossed by chance says little: they go from 90% to 100% of the end's. ``None`` where it is never
+    reached.
     """
     shares = []
     for goal in np.linspace(0.9, 1.0, 5) * usual[-1]:
         own, base = (np.flatnonzero(curve >= goal) for curve in (level, usual))
-        if len(own) and len(base):
-            shares.append(float(trials[own[0]] / trials[base[0]]))
-    return {"median": float(np.median(shares)) if shares else None, "by_level": shares}
+        shares.append(float(trials[own[0]] / trials[base[0]]) if len(own) else np.inf)
+    finite = [share if np.isfinite(share) else None for share in (*shares, float(np.median(shares)))]
+    return {"median": finite[-1], "by_level": finite[:-1]}
 
 
 def main() -> None:
