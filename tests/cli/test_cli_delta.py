@@ -45,11 +45,36 @@ def test_calibrating_from_measured_points(tmp_path, capsys):
         (["emulate", "--scale", "1000"], "scale"),
         (["emulate", "--fault", "hiccup@3"], "hiccup"),
         (["emulate", "--model", "X9"], "X1, V2"),
+        (["emulate", "--unplug-seconds", "-3"], "unplugged is -3 s"),
+        (["emulate", "--boot-seconds", "nan"], "booting is nan s"),
     ],
 )
 def test_wrong_arguments(arguments, needle, capsys):
     assert main(["delta", *arguments]) == 2
     assert needle in capsys.readouterr().err
+
+
+def test_a_log_that_can_not_be_written_is_said(capsys):
+    assert main(["delta", "emulate", "--log", "/proc/x"]) == 4
+    assert "can't write /proc/x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "-3", "0"])
+def test_no_limit_switches_the_limit_off(tmp_path, limit, capsys):
+    robot = [[x, y, -0.44 + 0.02 * (x > 0)] for x, y, _ in POINTS]
+    assert main(["delta", "calibrate", points_file(tmp_path / "off.yaml", robot), f"--limit-mm={limit}"]) == 2
+    assert "--limit-mm" in capsys.readouterr().err
+    assert not (tmp_path / "delta-calibration.yaml").exists()
+
+
+@pytest.mark.parametrize(("text", "needle"), [(None, "can't read delta.yaml"), ("prot: here", "Did you mean 'port'?")])
+def test_the_robots_file_is_checked_where_no_point_needs_it(tmp_path, text, needle, capsys):
+    if text is not None:
+        (tmp_path / "delta.yaml").write_text(text)
+    points = points_file(tmp_path / "points.yaml", POINTS)
+    assert main(["delta", "calibrate", points, "--config", "delta.yaml"]) == 2
+    error = capsys.readouterr().err
+    assert needle in f"{error} "
 
 
 def test_points_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path, capsys):
@@ -119,9 +144,11 @@ def test_comparing_with_the_twin_makes_each_grasp_again_with_an_x1(tmp_path, cap
     text = capsys.readouterr().out
     assert "same verdict in 1 of 3" in text
     assert "try 3: the Delta can't bring its fingertips" in text
+    assert "no calibration was given" in text
+    assert "458 mm below" in text
 
 
-def test_comparing_where_the_table_was_calibrated_gives_the_same_verdicts(tmp_path):
+def test_comparing_where_the_table_was_calibrated_gives_the_same_verdicts(tmp_path, capsys):
     turned, shift = 0.5, np.array([0.01, -0.02, -0.455])
     rotation = np.array([[np.cos(turned), -np.sin(turned), 0], [np.sin(turned), np.cos(turned), 0], [0, 0, 1]])
     robot = [(rotation @ point + shift).tolist() for point in np.array(POINTS)]
@@ -131,6 +158,7 @@ def test_comparing_where_the_table_was_calibrated_gives_the_same_verdicts(tmp_pa
     assert main(["delta", "compare", tries, "--config", "delta.yaml", "--json", "both.json"]) == 0
     found = json.loads((tmp_path / "both.json").read_text())
     assert [row["twin"] for row in found["tries"]] == ["success", "empty", "unreachable"]
+    assert "no calibration" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,8 @@ def test_degenerate_points_are_refused():
         calibrate(CORNERS, CORNERS[:4])
     with pytest.raises(InputError, match="finite"):
         calibrate(CORNERS * np.nan, CORNERS)
+    with pytest.raises(InputError, match="no positive length"):
+        calibrate(CORNERS, CORNERS, limit=math.nan)
 
 
 def test_a_tilted_table_is_refused():
@@ -105,7 +107,7 @@ def test_points_are_touched_with_typed_steps():
     pytest.importorskip("serial")
     said = []
     with emulator() as robot, DeltaX(config(robot.path)) as driver:
-        lines = ["z -50", "z -50", "x 30", "up", "ok", "x -60", "z 300", "ok"]
+        lines = ["x 5", "z -50", "z -50", "x 30", "up", "ok", "x -60", "z 300", "ok"]
         touched = touch_points(driver, CORNERS[:2], lines, said.append)
         home = driver.model.home_z
         with pytest.raises(InputError, match="point 1 of 2"):
@@ -113,3 +115,6 @@ def test_points_are_touched_with_typed_steps():
     np.testing.assert_allclose(touched, [[0.03, 0, home - 0.16], [-0.03, 0, home - 0.16]], atol=2e-5)
     assert any("is not a step" in text for text in said)
     assert any("300" in text for text in said)
+    refused = next(text for text in said if "an arm would be above its home position" in text)
+    assert refused.startswith("not moved: tip at 1.00, 0.00, -260.31 mm")  # 60 mm below the platform, as 'tip at' says
+    assert refused.endswith("go down first: z -20")

@@ -111,6 +111,19 @@ def test_a_wrong_set_up_is_refused(tmp_path, text):
         load_delta_config(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "needle"),
+    [("{length: 60.0}", "length of 60 .*Give metres"), ("{pad_width: 12.0}", "pad_width of 12 .*Give metres"),
+     ("{table: [[2.0, 100.0], [40.0, 0.0]]}", "table of 40 .*Give metres"),
+     ("{turn_zero: 1.0e+300}", "turn_zero of 1e"), ("{turn_limits: [0.0, .inf]}", "turn_limits of inf")],
+)  # fmt: skip
+def test_millimetres_for_metres_and_turns_that_are_none_are_refused(tmp_path, text, needle):
+    path = tmp_path / "delta.yaml"
+    path.write_text(f"tool: {text}")
+    with pytest.raises(ConfigurationError, match=needle):
+        load_delta_config(path)
+
+
 def test_the_gripper_table_is_interpolated_and_is_the_range():
     tool = ToolConfig(table=((0.0, 100.0), (0.01, 80.0), (0.05, 0.0)))
     assert tool.share(0.03) == pytest.approx(0.4)

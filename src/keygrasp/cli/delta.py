@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class Calibrate:
     out: Path = Path("delta-calibration.yaml")
     """Where to write the calibration."""
     config: console.OptionalPath = None
-    """The robot's YAML file, where points are touched."""
+    """The robot's YAML file, with which points are touched; checked also where all are measured."""
     limit_mm: float = 3.0
     """Largest residual that is accepted, in millimetres."""
 
@@ -132,16 +133,20 @@ def _emulate(options: Emulate) -> int:
 def _calibrate(options: Calibrate) -> int:
     import numpy as np
 
+    from keygrasp.robots.delta_x import load_delta_config
     from keygrasp.robots.delta_x.calibration import calibrate, save_calibration
 
+    if not (math.isfinite(options.limit_mm) and options.limit_mm > 0):
+        raise InputError(f"--limit-mm {options.limit_mm:g} is no positive length", "Give millimetres, such as 3")
+    config = None if options.config is None else load_delta_config(options.config)
     file = load_config(options.points, PointsFile)
     at: Points = np.array([point.at for point in file.points]).reshape(-1, 3)
     if all(point.robot is not None for point in file.points):
         in_robot: Points = np.array([point.robot for point in file.points]).reshape(-1, 3)
-    elif options.config is None:
+    elif config is None:
         raise InputError(f"{options.points} has points without 'robot'", "Name the robot's file with --config")
     else:
-        in_robot = _touch(options.config, at)
+        in_robot = _touch(config, at)
     calibration = calibrate(at, in_robot, file.frame, limit=options.limit_mm * 1e-3)
     save_calibration(options.out, calibration)
     out = console.output()
@@ -152,12 +157,11 @@ def _calibrate(options: Calibrate) -> int:
     return 0
 
 
-def _touch(path: Path, points: Points) -> Points:
+def _touch(config: DeltaConfig, points: Points) -> Points:
     """Let the user touch the points with the robot's tip."""
-    from keygrasp.robots.delta_x import DeltaX, load_delta_config, running
+    from keygrasp.robots.delta_x import DeltaX, running
     from keygrasp.robots.delta_x.jogging import touch_points
 
-    config: DeltaConfig = load_delta_config(path)
     notes = console.progress_output()
     with running(DeltaX(config)) as driver:
         return touch_points(driver, points, sys.stdin, lambda text: notes.print(text, markup=False, soft_wrap=True))
@@ -168,7 +172,7 @@ def _compare(options: Compare) -> int:
     from keygrasp.files import ensure_writable, write_json
     from keygrasp.provenance import provenance
     from keygrasp.robots.delta_x import DeltaConfig, load_delta_config
-    from keygrasp.sim.delta_tries import TriesFile, repeat
+    from keygrasp.sim.delta_tries import TriesFile, assumed_table, repeat
 
     tries = load_config(options.tries, TriesFile)
     config = DeltaConfig() if options.config is None else load_delta_config(options.config)
@@ -184,6 +188,12 @@ def _compare(options: Compare) -> int:
     for number, row in enumerate(rows, start=1):
         if row["twin"] != "success":
             out.print(f"try {number}: {row['message']}", markup=False, soft_wrap=True)
+    if config.calibration is None:
+        out.print(
+            f"no calibration was given (calibration: FILE in the robot's file): the table was taken to be level, "
+            f"{-1e3 * assumed_table(config):.0f} mm below the robot's base and centred under it",
+            soft_wrap=True,
+        )
     same = sum((row["robot"] == "success") == (row["twin"] == "success") for row in rows)
     out.print(f"same verdict in {same} of {len(rows)}")
     if options.json is not None:

@@ -37,6 +37,11 @@ _TURN_TORQUE = 10.0
 _GRAVITY = 9.81
 
 
+def lowest_table(model: DeltaModel, tool: ToolConfig) -> float:
+    """Height (z in metres in the robot's frame) of the lowest table that the fingertips reach with some room to spare."""
+    return model.floor - tool.length + _FLOOR_ROOM
+
+
 class DeltaTwin(StagedRobot):
     """A simulated Delta in a world; implements :class:`keygrasp.robots.Robot`.
 
@@ -178,7 +183,7 @@ class DeltaTwin(StagedRobot):
     # Internals
 
     def _lowest_table(self, model: DeltaModel) -> float:
-        return model.floor - self.tool_config.length + _FLOOR_ROOM
+        return lowest_table(model, self.tool_config)
 
     def _reach_of(self, model: DeltaModel, table: float) -> GraspReach:
         profile = self.profile

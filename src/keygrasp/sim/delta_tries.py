@@ -16,7 +16,7 @@ from keygrasp.objects import PreparedObject
 from keygrasp.robots.delta_x import Calibration, DeltaConfig, load_calibration, load_model
 from keygrasp.robots.motion import MotionProfile
 from keygrasp.scene import PlanarGrasp, TrialOutcome
-from keygrasp.sim.delta import DeltaTwin
+from keygrasp.sim.delta import DeltaTwin, lowest_table
 from keygrasp.sim.world import World
 
 #: Kilograms of a small robot's palm; its fingers and neck are those of KG-1.
@@ -95,6 +95,11 @@ def repeat(tries: TriesFile, config: DeltaConfig) -> Iterator[TrialOutcome]:
                 palm_mass=_PALM_MASS,
             )
             yield twin.execute(grasp.replace(x=gx, y=gy, yaw=gyaw))
+
+
+def assumed_table(config: DeltaConfig) -> float:
+    """Height (z in metres in the robot's frame) of the table that :func:`repeat` takes where no calibration gives one."""
+    return lowest_table(load_model(config.model), config.tool)
 
 
 def _seen_from_robot(place: Calibration | None, x: float, y: float, yaw: float) -> tuple[Array, float]:

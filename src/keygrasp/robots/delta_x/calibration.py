@@ -84,7 +84,7 @@ def calibrate(
 
     Raises:
         InputError: If there are too few points, they lie in a line, they don't fit (with the residual of each), or the
-            table is tilted more than the gripper can follow.
+            table is tilted more than the gripper can follow; or if the limit is not positive and finite.
     """
     points, in_robot = np.asarray(points, dtype=float), np.asarray(in_robot, dtype=float)
     if points.shape != in_robot.shape or points.ndim != 2 or points.shape[1] != 3:
@@ -98,6 +98,8 @@ def calibrate(
                 f"the points lie nearly in a line (spread {spread * 1e3:.1f} mm across it)",
                 "Take points from all corners of the working area",
             )
+    if not (math.isfinite(limit) and limit > 0):
+        raise InputError(f"a limit of {limit * 1e3:g} mm is no positive length", "Give metres")
     pose = fit_pose(points, in_robot)
     result = Calibration(frame, pose, np.linalg.norm(transform_points(pose, points) - in_robot, axis=1))
     worst = int(np.argmax(result.residuals))

@@ -15,6 +15,12 @@ from keygrasp.robots.delta_x.dialects import Effector, close_gripper, open_gripp
 from keygrasp.robots.delta_x.model import Dialect
 from keygrasp.scene import GripperSpec
 
+#: Metres of the longest part of a tool: a larger number was meant in another unit.
+_LONGEST_PART = 1.0
+_PARTS = ("length", "pad_width", "pad_thickness", "pad_height")
+#: Degrees of the largest turn that a tool's figures may name.
+_LARGEST_TURN = 720.0
+
 
 @dataclass(frozen=True)
 class ToolConfig:
@@ -60,8 +66,16 @@ class ToolConfig:
             )
         if openings[0] < 0 or shares[0] > 100 or shares[-1] < 0:
             raise ConfigurationError("tool: the table leaves openings ≥ 0 m or 0–100 per cent")
-        if not (math.isfinite(self.length) and self.length >= 0 and math.isfinite(self.settle) and self.settle >= 0):
-            raise ConfigurationError("tool: length and settle must not be negative")
+        if not (math.isfinite(self.settle) and self.settle >= 0):
+            raise ConfigurationError(f"tool: settle must be seconds and not negative, not {self.settle}")
+        for name, metres in (*((name, getattr(self, name)) for name in _PARTS), ("table", float(openings[-1]))):
+            if not 0 <= metres <= _LONGEST_PART:
+                raise ConfigurationError(
+                    f"tool: {name} of {metres:g} is not within 0–{_LONGEST_PART:g} m", "Give metres: 60 mm are 0.060"
+                )
+        for name, degrees in (("turn_zero", self.turn_zero), *(("turn_limits", turn) for turn in self.turn_limits)):
+            if not abs(degrees) <= _LARGEST_TURN:
+                raise ConfigurationError(f"tool: {name} of {degrees:g} is not within ±{_LARGEST_TURN:g}°")
         if not self.turn_limits[0] <= self.turn_limits[1]:
             raise ConfigurationError(f"tool: turn_limits {self.turn_limits} are the wrong way round")
 

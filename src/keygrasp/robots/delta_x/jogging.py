@@ -11,13 +11,16 @@ from keygrasp.errors import InputError
 from keygrasp.geometry.poses import Array
 from keygrasp.robots.base import Unreachable
 from keygrasp.robots.delta_x.driver import SHORTEST_MOVE, DeltaX
+from keygrasp.robots.delta_x.workspace import Limit, PathFault, check_path
 
 #: Metres a second, and metres of the longest step.
 _SPEED = 0.03
 _LONGEST_STEP = 0.1
 #: Millimetres to metres.
 _MM = 1e-3
-HELP = "x 5, y -2.5, z -1: move the tip by millimetres; ok: it touches the point; stop: give up"
+HELP = (
+    "z -20, x 5, y -2.5: move the tip by millimetres (from home, down first); ok: it touches the point; stop: give up"
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def touch_points(driver: DeltaX, points: Array, lines: Iterable[str], say: Calla
                 step = parse_step(next(typed))
                 if step.done:
                     break
-                driver.move((driver.position + step.offset)[None], speed=_SPEED)
+                _step(driver, driver.position + step.offset, tip)
             except StopIteration as error:
                 raise InputError(
                     f"the input ended at point {index + 1} of {len(points)}", "Touch all points"
@@ -92,3 +95,20 @@ def touch_points(driver: DeltaX, points: Array, lines: Iterable[str], say: Calla
             say(f"tip at {', '.join(f'{value / _MM:.2f}' for value in driver.position + tip)} mm")
         touched.append(driver.position + tip)
     return np.array(touched)
+
+
+def _step(driver: DeltaX, goal: Array, tip: Array) -> None:
+    """Go straight to a place (3,) of the platform, or say of the tip why not."""
+    fault = check_path(driver.model, np.array([driver.position, goal]))
+    if fault is not None:
+        raise Unreachable(_refusal(fault, tip))
+    driver.move(goal[None], speed=_SPEED)
+
+
+def _refusal(fault: PathFault, tip: Array) -> str:
+    """Why a step was not made, with the place of the tip rather than of the platform."""
+    text = f"not moved: tip at {', '.join(f'{value / _MM:.2f}' for value in fault.point + tip)} mm: {fault.limit}"
+    if fault.limit is Limit.FLOOR:
+        return text  # the detail is a height of the platform
+    text += f" ({fault.detail})" if fault.detail else ""
+    return f"{text}; go down first: z -20" if fault.limit is Limit.ARM_ABOVE_HOME else text

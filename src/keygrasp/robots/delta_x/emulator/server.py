@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import select
 import threading
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from keygrasp.errors import InputError, RobotError
+from keygrasp.files import ensure_writable
 from keygrasp.robots.delta_x.emulator.faults import Fault
 from keygrasp.robots.delta_x.emulator.firmware import Firmware
 from keygrasp.robots.delta_x.model import DeltaModel
@@ -40,6 +42,11 @@ class Emulator:
         unplug_seconds: Seconds of real time for which an unplugged port is gone.
         log: File to which each event is written as a line of JSON.
         seed: Of the noise.
+
+    Raises:
+        InputError: If one of these makes no sense.
+        StorageError: If the log can't be written.
+        RobotError: If no port can be made.
     """
 
     def __init__(
@@ -56,6 +63,11 @@ class Emulator:
     ) -> None:
         if not SCALES[0] <= scale <= SCALES[1]:
             raise InputError(f"the time scale is {scale}", f"Give {SCALES[0]:g} to {SCALES[1]:g}")
+        for name, seconds in (("booting", boot_seconds), ("being unplugged", unplug_seconds)):
+            if not (math.isfinite(seconds) and seconds >= 0):
+                raise InputError(f"the time of {name} is {seconds:g} s", "Give 0 or more seconds")
+        if log is not None:
+            ensure_writable(log)
         if link is not None and link.exists() and not link.is_symlink():
             raise InputError(f"{link} exists and is not a link", "Name a new path for the port")
         self.events: list[tuple[str, dict[str, Any]]] = []
