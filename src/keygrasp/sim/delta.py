@@ -38,7 +38,7 @@ _GRAVITY = 9.81
 
 
 def lowest_table(model: DeltaModel, tool: ToolConfig) -> float:
-    """Height (z in metres in the robot's frame) of the lowest table that the fingertips reach with some room to spare."""
+    """Height (z in metres in the robot's frame) of the lowest table that the fingertips reach with room to spare."""
     return model.floor - tool.length + _FLOOR_ROOM
 
 

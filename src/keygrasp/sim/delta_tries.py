@@ -98,7 +98,7 @@ def repeat(tries: TriesFile, config: DeltaConfig) -> Iterator[TrialOutcome]:
 
 
 def assumed_table(config: DeltaConfig) -> float:
-    """Height (z in metres in the robot's frame) of the table that :func:`repeat` takes where no calibration gives one."""
+    """Height (z in metres in the robot's frame) of the table that :func:`repeat` takes without a calibration."""
     return lowest_table(load_model(config.model), config.tool)
 
 
