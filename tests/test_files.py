@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keygrasp.errors import InputError, StorageError
-from keygrasp.files import atomic_path, ensure_writable, read_json, sole_writer, write_json, write_text
+from keygrasp.files import atomic_path, ensure_writable, folders_undone, read_json, sole_writer, write_json, write_text
 
 
 def _write_half_and_fail(path):
@@ -74,3 +74,15 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path):
         pass
     with sole_writer(tmp_path / "new"):
         assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_folders_made_for_a_target_are_removed_where_the_work_fails(tmp_path):
+    (tmp_path / "kept").mkdir()
+    for name in ("kept", "new"):
+        with pytest.raises(ValueError, match="no"), folders_undone(tmp_path / name / "deep" / "a.png"):
+            ensure_writable(tmp_path / name / "deep" / "a.png")
+            raise ValueError("no")
+    assert [path.name for path in tmp_path.rglob("*")] == ["kept"]
+    with folders_undone(tmp_path / "new" / "a.png"):
+        ensure_writable(tmp_path / "new" / "a.png")
+    assert (tmp_path / "new").is_dir()

@@ -105,6 +105,19 @@ def sole_writer(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def folders_undone(*paths: Path) -> Iterator[None]:
+    """Where the block fails, remove the folders above ``paths`` that it made, as far as nothing is in them."""
+    absent = {folder for path in paths for folder in path.absolute().parents if not folder.exists()}
+    try:
+        yield
+    except BaseException:
+        for folder in sorted(absent, key=lambda folder: len(folder.parts), reverse=True):
+            with contextlib.suppress(OSError):  # it was not made, or holds something
+                folder.rmdir()
+        raise
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all (UTF-8)."""
     with atomic_path(path) as temporary:

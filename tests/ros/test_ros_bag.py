@@ -220,3 +220,16 @@ def test_damaged_and_foreign_recordings_are_named(tmp_path):
         with pytest.raises(InputError) as error:
             list(read_bag(tmp_path / name))
         assert name in str(error.value)
+
+
+def test_a_repair_that_fails_leaves_nothing_so_that_it_can_be_tried_again(tmp_path):
+    target = tmp_path / "deep" / "mended"
+    (tmp_path / "text.mcap").write_text("not a recording")
+    for name in ("missing", "text.mcap"):
+        with pytest.raises(InputError, match=name):
+            repair(tmp_path / name, target)
+        assert not target.parent.exists()
+    assert repair(write(tmp_path / "bag"), target) == 8
+    with pytest.raises(InputError, match="exists already"):
+        repair(tmp_path / "bag", target)
+    assert len(list(read_bag(target))) == 8

@@ -1,5 +1,6 @@
 """The viewer's command: what is drawn of each message, and what is said where it can't work."""
 
+import re
 import sys
 import time
 
@@ -140,6 +141,36 @@ def test_unwritable_places_and_foreign_recordings_are_said_at_once(tmp_path):
         view.main(["--bag", str(tmp_path / "none"), "--save", str(tmp_path / "a.rrd")])
     with pytest.raises(SystemExit):
         view.main(["--size", "9x9"])
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "needle"),
+    [
+        (record, ["bags", "--picks", "-3"], "whole number"),
+        (view, ["--picks", "-1"], "whole number"),
+        (view, ["--seconds", "-1"], "give seconds"),
+        (view, ["--seconds", "nan"], "give seconds"),
+        (view, ["--screenshot", "x.jpg"], "does not end in .png"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(command, arguments, needle, capsys):
+    with pytest.raises(SystemExit):
+        command.main(arguments)
+    assert needle in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["foo", "rerun+http://127.0.0.1:1/nope"])
+def test_an_address_that_is_none_is_named(url):
+    pytest.importorskip("rerun", reason="the extra 'viz' is not installed")
+    with pytest.raises(InputError, match=f"'{re.escape(url)}' is no viewer's URL.*--connect rerun"):
+        view.main(["--connect", url])
+
+
+def test_folders_for_what_could_not_be_made_are_removed(tmp_path):
+    pytest.importorskip("rerun", reason="the extra 'viz' is not installed")
+    with pytest.raises(InputError, match="no recording"):
+        view.main(["--bag", str(tmp_path / "none"), "--screenshot", str(tmp_path / "a" / "b" / "x.png")])
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_viewer_that_can_not_draw_is_explained(monkeypatch, tmp_path):

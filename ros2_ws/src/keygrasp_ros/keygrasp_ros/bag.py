@@ -7,6 +7,7 @@ handed to the system, and :func:`repair` gives a recording that was cut off its 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 
 from keygrasp.errors import InputError, StorageError
 from keygrasp.extras import require
-from keygrasp.files import write_text
+from keygrasp.files import folders_undone, write_text
 from keygrasp_ros.bag_metadata import METADATA_FILE, STORAGE, Channel, metadata_yaml, profiles_of, qos_yaml
 from keygrasp_ros.message_types import definition, type_hash
 
@@ -218,9 +219,18 @@ def repair(path: Path, folder: Path) -> int:
     Raises:
         InputError: If there is no readable recording, or the new folder exists.
         StorageError: If the new one can't be written.
+
+    Where it fails, nothing of the new recording is left.
     """
-    with BagWriter(folder) as writer:
-        for message in read_bag(path):
-            channel = Channel(message.topic, message.type, profiles_of(message.qos))
-            writer.write(channel, message.data, message.nanoseconds)
-        return writer.count
+    bag_files(path)  # before anything is made
+    with folders_undone(folder):
+        writer = BagWriter(folder)
+        try:
+            with writer:
+                for message in read_bag(path):
+                    channel = Channel(message.topic, message.type, profiles_of(message.qos))
+                    writer.write(channel, message.data, message.nanoseconds)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    return writer.count

@@ -14,6 +14,7 @@ from keygrasp.errors import KeygraspError
 from keygrasp.extras import require
 from keygrasp.files import ensure_writable
 from keygrasp_ros.bag import EXTRA, repair
+from keygrasp_ros.option_values import count
 from keygrasp_ros.recorder import RECORDED, Recorder
 from keygrasp_ros.running import run_nodes
 from keygrasp_ros.signals import end_process, end_quietly, leave_at_once
@@ -57,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(given)
     require("mcap", EXTRA)
     if options.repair is not None:
-        count = repair(options.repair, options.folder)
-        print(f"saved {count} messages of {options.repair} in {options.folder}")
+        saved = repair(options.repair, options.folder)
+        print(f"saved {saved} messages of {options.repair} in {options.folder}")
         return 0
     ensure_writable(options.folder / ".keygrasp" if not options.all else options.folder.parent / ".keygrasp")
     leave_at_once()
@@ -84,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="What follows --ros-args goes to the node: -r __ns:=/left, ...",
     )
     parser.add_argument("folder", type=Path, help="where to write: pick-0001, pick-0002, ... inside of it")
-    parser.add_argument("--picks", type=int, default=0, metavar="N", help="end after N picks (default: at Ctrl-C)")
+    parser.add_argument("--picks", type=count, default=0, metavar="N", help="end after N picks (default: at Ctrl-C)")
     parser.add_argument(
         "--all", action="store_true", help="one recording of everything from now on, in the folder itself"
     )

@@ -17,9 +17,10 @@ from rclpy.serialization import deserialize_message
 
 from keygrasp.errors import InputError, KeygraspError
 from keygrasp.extras import require
-from keygrasp.files import ensure_writable
+from keygrasp.files import ensure_writable, folders_undone
 from keygrasp_ros.bag import read_bag
 from keygrasp_ros.message_types import message_class, type_name
+from keygrasp_ros.option_values import count, png_path, seconds
 from keygrasp_ros.parameters import WORKSPACE_FRAME, reader
 from keygrasp_ros.rerun_layout import layout
 from keygrasp_ros.rerun_scene import SHOWN, RerunScene
@@ -31,6 +32,9 @@ from keygrasp_ros.up import split_ros
 
 PARAMETERS = (WORKSPACE_FRAME,)
 _APPLICATION = "keygrasp"
+#: How a viewer's address begins, and that of one on this machine with its usual port.
+_SCHEMES = ("rerun://", "rerun+http://", "rerun+https://")
+_VIEWER_URL = "rerun+http://127.0.0.1:9876/proxy"
 #: After the last pick that was asked for, for what was published before its end but is still on its way.
 _TAIL_SECONDS = 1.0
 
@@ -103,8 +107,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given, ros = split_ros(list(sys.argv[1:] if argv is None else argv))
     options = _parser().parse_args(given)
     rerun = require("rerun", "viz")
-    _check(options)
-    with tempfile.TemporaryDirectory(prefix="keygrasp-") as folder:
+    written = [path for path in (options.save, options.screenshot) if path is not None]
+    with folders_undone(*written), tempfile.TemporaryDirectory(prefix="keygrasp-") as folder:
+        _check(options)
         recording = rerun.RecordingStream(_APPLICATION)
         file = _open(rerun, recording, options, Path(folder))
         status = _show(recording, options, ros)
@@ -135,6 +140,8 @@ def _check(options: argparse.Namespace) -> None:
     for path in (options.save, options.screenshot):
         if path is not None:
             ensure_writable(path)
+    if options.connect is not None and not options.connect.startswith(_SCHEMES):
+        raise _no_url(options.connect, "its beginning is none of " + ", ".join(_SCHEMES))
     if not (options.save or options.screenshot or options.connect or options.web) and not _has_display():
         raise KeygraspError(
             "there is no display for the viewer",
@@ -151,8 +158,8 @@ def _open(rerun: Any, recording: Any, options: argparse.Namespace, folder: Path)
     if options.connect is not None:
         try:
             recording.connect_grpc(options.connect, default_blueprint=layout())
-        except ValueError as error:
-            raise InputError(f"'{options.connect}' is no viewer's URL: {error}", "See 'rerun --help'") from error
+        except (ValueError, RuntimeError) as error:
+            raise _no_url(options.connect, str(error)) from error
     elif options.web:
         address = recording.serve_grpc(default_blueprint=layout())
         rerun.serve_web_viewer(open_browser=_has_display(), connect_to=address)
@@ -160,6 +167,10 @@ def _open(rerun: Any, recording: Any, options: argparse.Namespace, folder: Path)
     else:
         recording.spawn(default_blueprint=layout())
     return None
+
+
+def _no_url(url: str, why: str) -> InputError:
+    return InputError(f"'{url}' is no viewer's URL: {why}", f"Give --connect {_VIEWER_URL}, or what that viewer prints")
 
 
 def _has_display() -> bool:
@@ -184,12 +195,12 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--web", action="store_true", help="offer the viewer to a browser")
     where.add_argument("--save", type=Path, metavar="FILE.rrd", help="write a file that 'rerun FILE.rrd' shows")
     parser.add_argument(
-        "--screenshot", type=Path, metavar="FILE.png", help="at the end, write a picture; needs no display"
+        "--screenshot", type=png_path, metavar="FILE.png", help="at the end, write a picture; needs no display"
     )
     parser.add_argument("--size", type=_size, default=(1600, 900), metavar="WxH", help="of the picture in pixels")
     parser.add_argument("--bag", type=Path, metavar="BAG", help="show this recording instead of the running graph")
-    parser.add_argument("--picks", type=int, default=0, metavar="N", help="end after N picks (default: at Ctrl-C)")
-    parser.add_argument("--seconds", type=float, default=0.0, metavar="S", help="end after S seconds")
+    parser.add_argument("--picks", type=count, default=0, metavar="N", help="end after N picks (default: at Ctrl-C)")
+    parser.add_argument("--seconds", type=seconds, default=0.0, metavar="S", help="end after S seconds")
     return parser
 
 
