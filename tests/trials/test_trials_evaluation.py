@@ -98,6 +98,19 @@ def test_scenes_of_different_seeds_are_different_scenes():
     assert {seed: _counts(rate) for seed, rate in refined["seeds"].items()} == {"0": (1, 1), "1": (0, 1)}
 
 
+def test_robust_grasps_are_counted_from_their_own_runs():
+    config = _config(tail=0, robust_objects=2)
+    main, robust = config.parts()
+    assert (robust.config.robust, robust.config.objects, robust.config.up_to) == (True, 2, 1)
+    assert not main.config.robust
+    tried = [_record(s, "refined", True, robust_successes=9 - s, robust_trials=10) for s in range(2)]
+    nothing_found = TrialRecord(2, "002", "flat", "E", "embedded", 2, "gripper", "refined")
+    parts = _parts(config, [_record(0, "reference", True), _record(0, "refined", True)], [*tried, nothing_found])
+    refined = figures(config, parts)["rules"]["E"]["planners"]["refined"]
+    assert _counts(refined["robust"]) == (1, 2)  # nine of ten are enough, eight aren't, and no grasp is none
+    assert _counts(refined["single_shot"]) == (1, 1)
+
+
 def test_trainings_stand_apart_and_together(tmp_path):
     paths = []
     for name in ("a", "b"):
@@ -192,7 +205,7 @@ def test_weights_that_are_missing_are_named(tmp_path):
 @pytest.mark.slow
 def test_an_evaluation_stops_resumes_and_collects_the_tail(tmp_path):
     config = EvaluationConfig(
-        rules=("E",), seeds=(2,), objects=1, tail=1, poses=5, controls=("centroid",), robust_objects=1,
+        rules=("E",), seeds=(2,), objects=1, tail=1, poses=5, controls=("centroid",), robust_objects=0,
         ceiling=True, split="validation", workers=1,
     )  # fmt: skip
 
@@ -211,7 +224,6 @@ def test_an_evaluation_stops_resumes_and_collects_the_tail(tmp_path):
     data = figures(config, parts)["rules"]["E"]
     assert data["scenes"] == 1
     assert data["tail_scenes"] == 1  # of the fifth pose
-    assert data["planners"]["refined"]["robust"]["trials"] == 1
     # On further poses nobody acts where the reference succeeds.
     main = parts[0]
     write_page(config, figures(config, parts), parts, tmp_path / "page.html", pictures=1)
