@@ -132,13 +132,13 @@ def _execute(notes: Console, scene: Scene, plan: GraspPlan, frames: Frames) -> T
     begun: list[str] = []
 
     def on_stage(stage: Stage) -> None:
-        frames.take(stage.value)
+        frames.begin(stage.value)
         begun.append(stage.value)
         if notes.is_terminal:
             notes.print("\r  " + " → ".join(begun), end="")
 
     outcome = scene.robot.execute(plan.grasp, on_stage=on_stage)
-    frames.take("end")
+    frames.begin("end")
     notes.print("" if notes.is_terminal else "  " + " → ".join(begun))
     return outcome
 

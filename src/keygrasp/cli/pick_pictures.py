@@ -15,11 +15,11 @@ from keygrasp.trials.drawing_canvas import Image, encode_png
 #: Columns and rows of a picture, twice those on the sheet: the renderer doesn't smooth edges, shrinking does.
 _FRAME_SIZE = (720, 540)
 #: Where the pictures are taken from, and what they look at, in metres in the workspace frame.
-_EYE, _TARGET = (0.4, -0.4, 0.34), (0.0, 0.0, 0.09)
+_EYE, _TARGET = (0.68, -0.68, 0.5), (-0.1, 0.1, 0.31)
 
 
 class Frames:
-    """Pictures of an execution from beside the table, one where each stage begins.
+    """Pictures of an execution from beside the table, one where each stage ends.
 
     Args:
         world: The world that is looked at.
@@ -27,11 +27,13 @@ class Frames:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._stage = "before"
         self.tiles: list[Tile] = []
 
-    def take(self, caption: str) -> None:
-        """Take a picture now."""
-        self.tiles.append(Tile(self._world.render_rgb(*_FRAME_SIZE, look_at(_EYE, _TARGET)), caption))
+    def begin(self, stage: str) -> None:
+        """Take a picture of what the stage before has led to."""
+        self.tiles.append(Tile(self._world.render_rgb(*_FRAME_SIZE, look_at(_EYE, _TARGET)), self._stage))
+        self._stage = stage
 
 
 def write_pictures(
