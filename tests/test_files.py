@@ -76,12 +76,18 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path):
         assert list((tmp_path / "new").iterdir()) == []
 
 
+def _undone(target):
+    with folders_undone(target):
+        ensure_writable(target)
+        read_json(target)
+
+
 def test_folders_made_for_a_target_are_removed_where_the_work_fails(tmp_path):
     (tmp_path / "kept").mkdir()
     for name in ("kept", "new"):
-        with pytest.raises(ValueError, match="no"), folders_undone(tmp_path / name / "deep" / "a.png"):
-            ensure_writable(tmp_path / name / "deep" / "a.png")
-            raise ValueError("no")
+        target = tmp_path / name / "deep" / "a.json"
+        with pytest.raises(InputError):
+            _undone(target)
     assert [path.name for path in tmp_path.rglob("*")] == ["kept"]
     with folders_undone(tmp_path / "new" / "a.png"):
         ensure_writable(tmp_path / "new" / "a.png")

@@ -59,6 +59,8 @@ def test_suspected_millimetres_are_refused_with_the_option(tmp_path):
         prepare_file(path)
     with pytest.raises(MeshError, match="too large"):
         prepare_file(path, unit="m")
+    with pytest.raises(MeshError, match="too long in millimetres as well"):
+        prepare_file(write_block(tmp_path / "huge.obj", 8e30))
     with pytest.raises(InputError, match="unknown unit 'ft'"):
         prepare_file(path, unit="ft")
 
@@ -90,8 +92,9 @@ def test_vertices_that_are_not_finite_are_refused(tmp_path, value):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("v 1 2", "not a valid OBJ line"), ("v a b c", "not a valid"), ("f 1 2 x", "not a valid"), ("f 1 2 99", "names")],
-)
+    [("v 1 2", "not a valid OBJ line"), ("v a b c", "not a valid"), ("f 1 2 x", "not a valid"),
+     ("f 1 2 99", r"line \d+: a face names vertex 99, but the file has 8"), ("f 0 1 2", "vertex 0 does not exist")],
+)  # fmt: skip
 def test_malformed_obj_lines_are_refused(tmp_path, line, message):
     path = write_block(tmp_path / "bad.obj", 0.05)
     path.write_text(path.read_text() + line + "\n")

@@ -187,7 +187,10 @@ def clean(vertices: Array, faces: Faces, *, tolerance: float = 1e-8) -> tuple[Ar
         broken = int((~np.isfinite(vertices).all(axis=1)).sum())
         raise MeshError(f"{broken} of {len(vertices)} vertices are NaN or infinite", "Export the mesh anew")
     if faces.min() < 0 or faces.max() >= len(vertices):
-        raise MeshError(f"a face names vertex {faces.max()} of {len(vertices)}", "Export the mesh anew")
+        named = faces.max() if faces.max() >= len(vertices) else faces.min()
+        raise MeshError(
+            f"a face names vertex {named}, counted from 0, but there are {len(vertices)}", "Export the mesh anew"
+        )
     size = float(np.ptp(vertices, axis=0).max())
     if size == 0:
         raise MeshError("all vertices are at the same place", "Export the mesh anew")

@@ -187,7 +187,9 @@ def in_metres(vertices: Array, unit: Unit | None) -> Array:
     if longest > SUSPECT_ABOVE:
         raise MeshError(
             f"it would be {longest:.4g} m long if its numbers were metres",
-            "State its unit, most likely millimetres: unit='mm' (--unit mm); unit='m' if it really is that long",
+            "State its unit, most likely millimetres: unit='mm' (--unit mm); unit='m' if it really is that long"
+            if longest * METRES_PER_UNIT["mm"] <= SUSPECT_ABOVE
+            else "That is too long in millimetres as well: check the file's numbers, or state their unit (--unit)",
         )
     return vertices
 

@@ -42,7 +42,7 @@ def parse_obj(data: bytes) -> ObjDocument:
     """
     vertices: list[list[float]] = []
     parts: list[list[tuple[int, int, int]]] = [[]]
-    count = 0
+    count, highest = 0, (0, 0)
     for number, line in enumerate(data.splitlines(), start=1):
         tokens = line.split()
         if not tokens:
@@ -55,20 +55,26 @@ def parse_obj(data: bytes) -> ObjDocument:
                 fan = [(corners[0], corners[k], corners[k + 1]) for k in range(1, len(corners) - 1)]
                 parts[-1].extend(fan)
                 count += len(fan)
+                highest = max(highest, (max(corners, default=-1) + 1, number))
             elif tokens[0] in {b"o", b"g"} and parts[-1]:
                 parts.append([])
         except (ValueError, IndexError) as error:
             raise MeshError(f"line {number} is not a valid OBJ line ({error})", "Export the mesh anew") from error
         if max(count, len(vertices)) > MAX_ELEMENTS:
             raise MeshError(f"the mesh has more than {MAX_ELEMENTS:,} vertices or triangles", "Simplify it first")
+    if highest[0] > len(vertices):
+        raise MeshError(
+            f"line {highest[1]}: a face names vertex {highest[0]}, but the file has {len(vertices)}",
+            "Export the mesh anew",
+        )
     filled = tuple(np.array(part, dtype=np.int64).reshape(-1, 3) for part in parts if part)
     return ObjDocument(np.array(vertices, dtype=float).reshape(-1, 3), filled)
 
 
 def _corner(token: bytes, known: int) -> int:
     """Vertex index from ``7``, ``7/1`` or ``7/1/3``; negative ones count back from the last vertex so far."""
-    index = int(token.split(b"/", 1)[0])
-    index = index - 1 if index > 0 else known + index
-    if index < 0:
+    named = int(token.split(b"/", 1)[0])
+    index = named - 1 if named > 0 else known + named
+    if named == 0 or index < 0:
         raise ValueError(f"vertex {token.decode('ascii', 'replace')} does not exist")
     return index
