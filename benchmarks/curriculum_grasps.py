@@ -70,6 +70,7 @@ class Study:
     budget: int
     steps: int
     batch: int = 256
+    most: int = 8
     device: str = "cpu"
 
 
@@ -131,7 +132,7 @@ def one_run(study: Study, name: str, seed: int) -> Json:
     hard = tail(Path(study.probe), probe.data)
     open_samples = np.flatnonzero(~pool.withheld)
     scheduler = make_scheduler(name, pool.features, seed=seed)
-    scheduler.allocation = dataclasses.replace(scheduler.allocation, least=2, most=8)
+    scheduler.allocation = dataclasses.replace(scheduler.allocation, least=2, most=study.most)
     network = QNetwork().to(device)
     optimiser = torch.optim.AdamW(network.parameters(), 1e-3, weight_decay=0.05)
     revealed = np.zeros(len(pool.scene), dtype=bool)
@@ -262,6 +263,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=384, help="trials a round")
     parser.add_argument("--steps", type=int, default=50, help="gradient steps a round")
     parser.add_argument("--batch", type=int, default=256, help="labels a gradient step")
+    parser.add_argument("--most", type=int, default=8, help="trials of a sample in a round, at most")
     parser.add_argument("--workers", type=int, default=2, help="processes, one run each; they may share one GPU")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--journal", type=Path, default=Path("runs/curriculum/study.jsonl"))
@@ -274,6 +276,7 @@ def main() -> None:
         arguments.budget,
         arguments.steps,
         arguments.batch,
+        arguments.most,
         device=arguments.device,
     )
     wanted = [(name, seed) for seed in range(arguments.seeds) for name in arguments.schedulers]
