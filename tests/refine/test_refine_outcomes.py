@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from keygrasp.refine.outcomes import (
     Expectation,
     OutcomeConfig,
     OutcomePredictor,
+    default_outcomes,
     load_outcomes,
     save_outcomes,
 )
@@ -219,7 +221,8 @@ def test_the_shipped_trunk_is_not_written_again_and_must_be_the_same(labels, tmp
 def test_the_command_fits_measures_and_writes(labels, tmp_path, capfd):
     settings = tmp_path / "settings.yaml"
     sizes = "{members: 2, head: 8, network: {keypoint_hidden: 8, channels: [4, 4], hidden: 16}}"
-    folders = f"labels: [{labels}], validation: [{labels}]"
+    others = shutil.copytree(labels, tmp_path / "others")
+    folders = f"labels: [{labels}], validation: [{others}]"
     settings.write_text(f"{{{folders}, steps: 3, batch: 16, device: cpu, model: {sizes}}}")
     figures = tmp_path / "figures.json"
     assert run([str(settings), "--out", str(tmp_path / "out"), "--json", str(figures)]) == 0
@@ -234,3 +237,15 @@ def test_the_command_fits_measures_and_writes(labels, tmp_path, capfd):
 def test_impossible_settings_are_named(change):
     with pytest.raises(ConfigurationError, match="outcomes"):
         OutcomeFitConfig(**change)
+
+
+def test_the_shipped_model_tells_a_grasp_from_a_miss_and_a_collision(perceived):
+    predict = OutcomePredictor.load(default_outcomes())
+    across = 0.4 + np.pi / 2
+    good, beside = [0.01, -0.02, 0.02, across, 0.075], [0.16, 0.15, 0.02, across, 0.075]
+    on_top = [0.01, -0.02, 0.02, 0.4, 0.04]  # along the long side, too narrow: the fingers come down on the box
+    expected = predict(perceived, 0, np.array([good, beside, on_top]), GRIPPER)
+    assert expected.success[0] > 0.7
+    assert expected.success[1] < 0.1
+    assert CAUSES[int(expected.causes[2].argmax())] is Outcome.CONTACT_TOO_EARLY
+    assert expected.force[2] > max(expected.force[:2])
