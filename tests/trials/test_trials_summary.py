@@ -11,7 +11,7 @@ from keygrasp.trials import PlannerSpec, TrialRecord, TrialsConfig, planner_spec
 from keygrasp.trials.config import scene_seed
 from keygrasp.trials.planners import build_planner
 from keygrasp.trials.records import AttemptRecord, attempt_record, grasp_from_row, grasp_row
-from keygrasp.trials.summary import rate, summarise
+from keygrasp.trials.summary import intervals_in_words, rate, rate_of, summarise
 
 _GRASP = [0.01, 0.02, 0.03, 0.1, 0.05, 0.9]
 
@@ -116,7 +116,20 @@ def test_interval_is_wilsons_for_few_objects_and_a_bootstrap_for_many():
     ]
     low, high = rate(many, lambda r: r.single_shot)["interval"]
     assert 0.3 < low < 0.4 < 0.6 < high < 0.7
-    assert rate([], lambda r: r.single_shot) == {"successes": 0, "trials": 0, "rate": None, "interval": [0.0, 1.0]}
+    nothing = {"successes": 0, "trials": 0, "rate": None, "interval": [0.0, 1.0], "by": "wilson"}
+    assert rate([], lambda r: r.single_shot) == nothing
+
+
+def test_it_is_said_what_the_intervals_are():
+    few = rate_of([True, False], ["a", "b"])
+    many = rate_of([bool(i % 2) for i in range(20)], [str(i) for i in range(20)])
+    alike = rate_of([True] * 20, [str(i) for i in range(20)])
+    assert intervals_in_words([many, None]) == "bootstrap over objects"
+    for rates in ([few], [alike, few]):
+        assert intervals_in_words(rates) == "Wilson's, as objects are fewer than 10 or all outcomes alike"
+    earlier = {key: value for key, value in many.items() if key != "by"}
+    for rates in ([few, many], [earlier]):
+        assert intervals_in_words(rates).startswith("bootstrap over objects; Wilson's where they are fewer than 10")
 
 
 def test_a_record_survives_json():

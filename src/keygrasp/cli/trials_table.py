@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from keygrasp.cli.console import table
+from keygrasp.trials.summary import intervals_in_words
 
 Json = dict[str, Any]
 
@@ -32,7 +33,8 @@ def print_summary(out: Console, summary: Json) -> None:
     out.print()
     out.print(grid)
     scenes = max((_trials(planner["single_shot"]) for planner in planners), default=0)
-    out.print(f"[dim]{scenes} scenes; below each share its 95% interval (bootstrap over objects)[/dim]")
+    how = intervals_in_words(planner.get(key) for planner in planners for key, _ in rates)
+    out.print(f"[dim]{scenes} scenes; below each share its 95% interval: {how}[/dim]")
     for planner in planners:
         for key, what in (("faults", "trials could not be carried out"), ("unreachable", "grasps were out of reach")):
             if planner.get(key):

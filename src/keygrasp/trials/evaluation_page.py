@@ -16,6 +16,7 @@ from keygrasp.trials.evaluation_table import columns_of, headline, target_row
 from keygrasp.trials.records import TrialRecord
 from keygrasp.trials.report_html import template
 from keygrasp.trials.report_model import Picture
+from keygrasp.trials.summary import intervals_in_words
 
 Json = dict[str, Any]
 #: Called after each scene that is drawn: how many are done, how many there are.
@@ -36,6 +37,7 @@ class _Rule:
     columns: list[tuple[str, str, str]]
     differences: list[tuple[str, str, Json]]
     causes: list[str]
+    intervals: str
 
 
 def write_page(
@@ -145,6 +147,7 @@ def _rule(name: str, data: Json, config: Json) -> _Rule:
             for other, difference in planners[own].get("against", {}).items()
         ],
         causes=[cause for cause, _ in causes.most_common()],
+        intervals=intervals_in_words(own.get(key) for own in planners.values() for key, _, _ in columns_of(planners)),
     )
 
 

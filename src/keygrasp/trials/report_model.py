@@ -134,6 +134,7 @@ class Report:
         provenance: Machine, versions, command, seed and date, see :func:`keygrasp.provenance.provenance`.
         pictures: Failures, grouped by planner in the page.
         notices: What a reader must know before the figures (a run that was stopped, trials with faults).
+        intervals: What the 95% intervals of shares are.
         spent: Where trials went; ``None`` where each object was tried once.
     """
 
@@ -143,6 +144,7 @@ class Report:
     provenance: dict[str, Any]
     pictures: tuple[Picture, ...] = ()
     notices: tuple[str, ...] = ()
+    intervals: str = "Wilson's"
     spent: Spent | None = None
 
     @property

@@ -10,6 +10,7 @@ from keygrasp.scene import Outcome
 from keygrasp.trials.records import TrialRecord
 from keygrasp.trials.report_model import RATE_COLUMNS, PlannerSummary, Rate, Report
 from keygrasp.trials.report_spent import spent_of
+from keygrasp.trials.summary import intervals_in_words
 
 Json = dict[str, Any]
 
@@ -35,6 +36,9 @@ def report_of(summary: Json, records: Sequence[TrialRecord] = (), *, expected: i
             provenance=provenance,
             spent=spent_of(config, records),
             notices=_notices(summary, records, expected),
+            intervals=intervals_in_words(
+                data.get(key) for data in summary["planners"].values() for key, _, _ in RATE_COLUMNS
+            ),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(

@@ -13,6 +13,7 @@ from keygrasp.trials.report_html import points, template
 from keygrasp.trials.report_model import Rate
 from keygrasp.trials.sim2real import DELTA, UR5
 from keygrasp.trials.sim2real_summary import TARGET
+from keygrasp.trials.summary import intervals_in_words
 
 Json = dict[str, Any]
 
@@ -48,6 +49,7 @@ def write_page(summary: Json, path: Path) -> Path:
             for robot in (UR5, DELTA)
         ],
         verdict=verdict(summary),
+        intervals=intervals_in_words(robots[scenes][robot] for scenes in ("tail", "all") for robot in (UR5, DELTA)),
         conditions=[
             _Row(name, data["group"], _rate(data), _change(data["difference"]), _failure(data["outcomes"]))
             for name, data in summary["conditions"].items()
@@ -77,10 +79,11 @@ def verdict(summary: Json) -> str:
 def write_plot(summary: Json, path: Path) -> None:
     """Draw the success under each condition with its interval, as SVG."""
     rows = [(name, data["group"], _rate(data)) for name, data in summary["conditions"].items()]
+    how = intervals_in_words(summary["conditions"].values())
     bottom = _TOP + _ROW * len(rows)
     parts = [
         _text(_LEFT, 20, "Success of the Delta's twin, one difference at a time", size=15),
-        _text(_LEFT, 38, f"{rows[0][2].trials} scenes; whiskers: 95% interval, bootstrap over objects", fill="#555555"),
+        _text(_LEFT, 38, f"{rows[0][2].trials} scenes; whiskers: 95% interval, {how}", fill="#555555"),
     ]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = _x(share)

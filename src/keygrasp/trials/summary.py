@@ -19,6 +19,8 @@ Records = Sequence[TrialRecord]
 _COVERAGE = 0.9
 #: Below so many objects a bootstrap says little, and the interval is Wilson's.
 _FEW_OBJECTS = 10
+#: What an interval is by.
+BOOTSTRAP, WILSON = "bootstrap", "wilson"
 
 
 def rate(records: Iterable[TrialRecord], succeeded: Callable[[TrialRecord], bool], seed: int = 0) -> Json:
@@ -28,19 +30,30 @@ def rate(records: Iterable[TrialRecord], succeeded: Callable[[TrialRecord], bool
 
 
 def rate_of(values: Sequence[bool], objects: Sequence[str], seed: int = 0) -> Json:
-    """``successes``, ``trials``, ``rate`` (``None`` without trials) and the 95% ``interval`` over objects."""
+    """``successes``, ``trials``, ``rate`` (``None`` without trials), the 95% ``interval`` and what it is ``by``."""
     successes, trials = sum(values), len(values)
     alike = successes in (0, trials)  # every resample would then be the same
     if alike or len(set(objects)) < _FEW_OBJECTS:
-        interval = statistics.wilson_interval(successes, trials)
+        by, interval = WILSON, statistics.wilson_interval(successes, trials)
     else:
-        interval = statistics.bootstrap_interval(values, objects, seed=seed)
+        by, interval = BOOTSTRAP, statistics.bootstrap_interval(values, objects, seed=seed)
     return {
         "successes": successes,
         "trials": trials,
         "rate": successes / trials if trials else None,
         "interval": list(interval),
+        "by": by,
     }
+
+
+def intervals_in_words(rates: Iterable[Json | None]) -> str:
+    """What the 95% intervals of rates are, as :func:`rate_of` chose it for each; earlier files don't tell."""
+    used = {rate.get("by") for rate in rates if rate and rate["trials"]}
+    if used == {BOOTSTRAP}:
+        return "bootstrap over objects"
+    if used == {WILSON}:
+        return f"Wilson's, as objects are fewer than {_FEW_OBJECTS} or all outcomes alike"
+    return f"bootstrap over objects; Wilson's where they are fewer than {_FEW_OBJECTS} or all outcomes alike"
 
 
 def summarise(config: TrialsConfig, records: Records) -> Json:
