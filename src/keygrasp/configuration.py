@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
-from keygrasp.errors import ConfigurationError
+from keygrasp.errors import ConfigurationError, suggestion
 
 T = TypeVar("T")
 _MAX_BYTES = 1 << 20
+#: Largest seed: what all generators of random numbers take, with room for a step's own seed.
+MOST_SEED = 2**32 - 1
 
 
 def load_config(path: Path, kind: type[T]) -> T:
@@ -44,13 +46,30 @@ def config_from(data: Any, kind: type[T], *, where: str) -> T:
     values = {}
     for key, value in data.items():
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)
-            raise ConfigurationError(f"{where}: unknown key '{key}'", f"Did you mean '{near[0]}'?" if near else "")
+            raise ConfigurationError(f"{where}: unknown key '{key}'", suggestion(key, known))
         values[key] = _convert(value, known[key], f"{where}: {key}")
     try:
         return kind(**values)
     except TypeError as error:
         raise ConfigurationError(f"{where}: {error}", "Give every value that has no default") from error
+
+
+def check_ranges(config: object, where: str, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Check that numbers of a dataclass lie in closed ranges: those of tuples one by one; NaN lies in none.
+
+    Args:
+        config: The dataclass.
+        where: What it configures; the message begins with it.
+        ranges: Least and most of each field.
+
+    Raises:
+        ConfigurationError: If one doesn't; names the field and its range.
+    """
+    for name, (least, most) in ranges.items():
+        value = getattr(config, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if not least <= number <= most:
+                raise ConfigurationError(f"{where}: {name} is {value}", f"Give {least:,} to {most:,}")
 
 
 def _convert(value: Any, hint: Any, where: str) -> Any:
@@ -62,8 +81,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
         return _convert_union(value, arguments, where)
     if origin is typing.Literal:
         if value not in arguments:
-            near = difflib.get_close_matches(str(value), [str(a) for a in arguments], n=1, cutoff=0.0)
-            raise ConfigurationError(f"{where} is {value!r}", f"Did you mean {near[0]!r}? Known: {list(arguments)}")
+            raise ConfigurationError(f"{where} is {value!r}", suggestion(value, arguments))
         return value
     if origin is tuple:
         if not isinstance(value, (list, tuple)):

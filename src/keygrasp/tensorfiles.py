@@ -20,6 +20,16 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         save_file(plain, str(temporary), dict(metadata))
 
 
+def write_weights(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Like :func:`write_tensors`, for what was trained: nothing is written where it diverged.
+
+    Raises:
+        InputError: If a tensor holds NaN or infinity.
+    """
+    _check_finite(path, tensors, "Train with a smaller learning_rate")
+    write_tensors(path, tensors, metadata)
+
+
 def read_tensors(path: Path, max_bytes: int, remedy: str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a file, on the CPU.
 
@@ -33,6 +43,19 @@ def read_tensors(path: Path, max_bytes: int, remedy: str) -> tuple[dict[str, Ten
     with safe_open(str(path), framework="pt") as file:
         names = file.keys()
         return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+
+
+def read_weights(path: Path, max_bytes: int, remedy: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Like :func:`read_tensors`; tensors that hold NaN or infinity are refused too."""
+    tensors, metadata = read_tensors(path, max_bytes, remedy)
+    _check_finite(path, tensors, remedy)
+    return tensors, metadata
+
+
+def _check_finite(path: Path, tensors: Mapping[str, Tensor], remedy: str) -> None:
+    broken = [name for name, value in tensors.items() if not value.isfinite().all()]
+    if broken:
+        raise InputError(f"the weights of {path} are not finite ({broken[0]}): training diverged", remedy)
 
 
 def shipped_model(name: str, remedy: str) -> Path:

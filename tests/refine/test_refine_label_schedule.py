@@ -23,7 +23,7 @@ SCENES, LABELS, BATCH = 10, 30, 64
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory):
     """Ten boxes of two kinds with thirty grasps each."""
-    folder, rng, scenes = tmp_path_factory.mktemp("labels"), np.random.default_rng(0), []
+    folder, rng, scenes = tmp_path_factory.mktemp("labels") / "train", np.random.default_rng(0), []
     for seed in range(SCENES):
         long, high = (0.12, 0.02) if seed % 2 else (0.06, 0.06)
         view = render(placed(box(long + 0.001 * seed, 0.04, high), 0.0, 0.0, 0.2 * seed))
@@ -33,8 +33,9 @@ def labels(tmp_path_factory):
         scenes.append(
             SceneLabels(f"{seed:03d}", seed, np.eye(4), view.depth, grasps, outcome, np.zeros(LABELS, np.uint8))
         )
-    write_index(folder, view, GripperSpec(), {})
-    write_shard(folder / "shard-00000.npz", scenes)
+    for path in (folder, folder.parent / "validation"):
+        write_index(path, view, GripperSpec(), {})
+        write_shard(path / "shard-00000.npz", scenes)
     return folder
 
 
@@ -91,8 +92,8 @@ def test_training_with_a_scheduler_resumes_learns_and_reports(labels, tmp_path, 
 
     def config(name):
         return TrainConfig(
-            labels=(labels,), validation=(labels,), out=tmp_path / name, steps=60, warm_up=60, execute_batch=BATCH,
-            evaluate_every=25, learning_rate=5e-3, device="cpu", scheduler="graph",
+            labels=(labels,), validation=(labels.parent / "validation",), out=tmp_path / name, steps=60, warm_up=60,
+            execute_batch=BATCH, evaluate_every=25, learning_rate=5e-3, device="cpu", scheduler="graph",
             network=NetworkConfig(keypoint_hidden=8, channels=(4, 4), hidden=16),
         )  # fmt: skip
 

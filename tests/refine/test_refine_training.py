@@ -30,7 +30,7 @@ SMALL = NetworkConfig(keypoint_hidden=8, channels=(4, 4), hidden=16)
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory):
     """Two boxes; grasps succeed where the fingertips are below the boxes' tops."""
-    folder = tmp_path_factory.mktemp("labels")
+    folder = tmp_path_factory.mktemp("labels") / "train"
     scenes, rng = [], np.random.default_rng(0)
     for seed, height in enumerate((0.03, 0.06)):
         view = render(placed(box(0.10, 0.05, height), 0.0, 0.0, 0.3 * seed))
@@ -44,15 +44,16 @@ def labels(tmp_path_factory):
         ).astype(np.float32)
         outcome = np.where(grasps[:, 2] < height, 0, 2).astype(np.uint8)
         scenes.append(SceneLabels(f"box{seed}", seed, np.eye(4), view.depth, grasps, outcome, np.zeros(120, np.uint8)))
-    write_index(folder, view, GripperSpec(), {})
-    write_shard(folder / "shard-00000.npz", scenes)
+    for path in (folder, folder.parent / "validation"):
+        write_index(path, view, GripperSpec(), {})
+        write_shard(path / "shard-00000.npz", scenes)
     return folder
 
 
 def config(labels, out, **changes):
     base = TrainConfig(
-        labels=(labels,), validation=(labels,), out=out, steps=12, warm_up=4, execute_batch=64, move_batch=16,
-        evaluate_every=4, device="cpu", network=SMALL,
+        labels=(labels,), validation=(labels.parent / "validation",), out=out, steps=12, warm_up=4, execute_batch=64,
+        move_batch=16, evaluate_every=4, device="cpu", network=SMALL,
     )  # fmt: skip
     return dataclasses.replace(base, **changes)
 

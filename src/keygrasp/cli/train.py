@@ -14,7 +14,7 @@ from keygrasp.cli import console, steps
 from keygrasp.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
-    from keygrasp.refine.training import TrainConfig
+    from keygrasp.refine.train_config import TrainConfig
 
 #: Settings that are used where no file is named, if the folder has them.
 _DEFAULT_CONFIG = Path("configs/refiner.yaml")
@@ -41,7 +41,8 @@ class Options:
 def run(argv: list[str]) -> int:
     """Run the command; returns the exit status."""
     options = console.parse(Options, argv, command="train")
-    from keygrasp.refine.training import TrainConfig, train
+    from keygrasp.refine.train_config import TrainConfig
+    from keygrasp.refine.training import train
 
     config = steps.load_settings(
         TrainConfig, options.config, _DEFAULT_CONFIG, out=options.out, seed=options.seed, device=options.device

@@ -19,12 +19,12 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 
-from keygrasp.configuration import config_from
+from keygrasp.configuration import MOST_SEED, check_ranges, config_from
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.experience.solids import PAD_LAYERS, ROWS, PadProfiles, SolidScenes, pad_profiles
 from keygrasp.protocol import PROTOCOL
 from keygrasp.scene import GripperSpec
-from keygrasp.tensorfiles import read_tensors, write_tensors
+from keygrasp.tensorfiles import read_weights, write_weights
 
 FORMAT = "kg-contact-1"
 #: Lengths that bring inputs near ±1: ways and openings, depth behind the first touch, heights beneath, levers.
@@ -58,6 +58,18 @@ class ContactConfig:
     def __post_init__(self) -> None:
         if min(self.hidden, self.steps, self.batch) < 1 or not 0 <= self.dropout < 1:
             raise ConfigurationError("contact model: hidden, steps, batch ≥ 1 and 0 ≤ dropout < 1 are needed")
+        check_ranges(
+            self,
+            "contact model",
+            {
+                "hidden": (1, 1024),
+                "steps": (1, 100_000_000),
+                "batch": (1, 1_000_000),
+                "learning_rate": (1e-12, 1),
+                "weight_decay": (0, 100),
+                "seed": (0, MOST_SEED),
+            },
+        )
 
 
 class ContactModel(nn.Module):
@@ -172,6 +184,19 @@ def scheduled_rate(peak: float, step: int, steps: int) -> float:
     return peak * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0))))
 
 
+def check_converges(where: str, step: int, rate: float, *values: Tensor) -> None:
+    """Stop a training at once where its losses or gradients are not finite any more.
+
+    Raises:
+        ConfigurationError: Says at which step, and that ``rate``, the peak of the schedule, is too large.
+    """
+    if not all(bool(value.isfinite()) for value in values):
+        raise ConfigurationError(
+            f"{where}: training diverged at step {step} (its loss is not finite)",
+            f"Give a smaller learning_rate than {rate:g} and start anew; no weights were written",
+        )
+
+
 def train_contact_model(config: ContactConfig, data: ContactData) -> ContactModel:
     """Fit a model to executed grasps, on the device that the data lie on."""
     torch.manual_seed(config.seed)
@@ -189,6 +214,7 @@ def train_contact_model(config: ContactConfig, data: ContactData) -> ContactMode
         rows = rows.to(device)
         inputs = contact_inputs(_take(profiles, rows), data.grasps[rows], mass[rows], flip)
         loss = functional.binary_cross_entropy_with_logits(model(inputs), data.success[rows])
+        check_converges("contact model", step, config.learning_rate, loss)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -208,7 +234,7 @@ def predict(model: ContactModel, data: ContactData) -> Tensor:
 def save_contact_model(path: Path, model: ContactModel) -> None:
     """Write a model as safetensors, whole or not at all."""
     metadata = {"format": FORMAT, "config": json.dumps(asdict(model.config))}
-    write_tensors(path, model.state_dict(), metadata)
+    write_weights(path, model.state_dict(), metadata)
 
 
 def load_contact_model(path: Path) -> ContactModel:
@@ -219,7 +245,7 @@ def load_contact_model(path: Path) -> ContactModel:
     """
     remedy = "Give a contact model written by 'keygrasp contact'"
     try:
-        tensors, metadata = read_tensors(path, _MAX_BYTES, remedy)
+        tensors, metadata = read_weights(path, _MAX_BYTES, remedy)
         if metadata.get("format") != FORMAT:
             raise InputError(f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}", remedy)
         model = ContactModel(config_from(json.loads(metadata["config"]), ContactConfig, where=f"{path}: config"))

@@ -19,7 +19,8 @@ from keygrasp.protocol import statistics
 from keygrasp.provenance import provenance
 from keygrasp.refine.network import default_weights
 from keygrasp.refine.refiner import RefinerConfig
-from keygrasp.refine.training import TrainConfig, train
+from keygrasp.refine.train_config import TrainConfig
+from keygrasp.refine.training import train
 from keygrasp.trials.config import TrialsConfig
 from keygrasp.trials.planners import FACTORIES, PlannerSpec
 from keygrasp.trials.records import TrialRecord

@@ -8,6 +8,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from keygrasp.configuration import check_ranges
 from keygrasp.scene import GripperSpec
 
 #: Index of the action that ends an episode by executing the grasp.
@@ -34,6 +35,9 @@ class StepSizes:
     yaw: tuple[float, float] = (0.0873, 0.3491)
     width: tuple[float, float] = (0.004, 0.016)
 
+    def __post_init__(self) -> None:
+        check_ranges(self, "steps", dict.fromkeys(("along", "across", "height", "width"), (0, 1)) | {"yaw": (0, 3.2)})
+
 
 @dataclass(frozen=True)
 class GraspBounds:
@@ -48,6 +52,9 @@ class GraspBounds:
     reach: float = 0.17
     lowest: float = 0.002
     highest: float = 0.25
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "bounds", {"reach": (0, 10), "highest": (0, 10), "lowest": (0, self.highest)})
 
 
 @lru_cache(maxsize=8)

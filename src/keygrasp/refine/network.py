@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 
-from keygrasp.configuration import config_from
+from keygrasp.configuration import check_ranges, config_from
 from keygrasp.errors import InputError
 from keygrasp.refine.actions import ACTIONS, EXECUTE
 from keygrasp.refine.state import (
@@ -23,13 +23,14 @@ from keygrasp.refine.state import (
     SCALARS,
     GraspFeatures,
 )
-from keygrasp.tensorfiles import read_tensors, shipped_model, write_tensors
+from keygrasp.tensorfiles import read_weights, shipped_model, write_weights
 
 #: Version of the state's layout; weights of another layout are refused.
 LAYOUT = "kg-q1"
 #: Weights that ship with the project.
 DEFAULT_WEIGHTS = "refiner.safetensors"
 _MAX_BYTES = 64 * 2**20
+_REMEDY = "Give weights written by 'keygrasp train', or use --planner geometric"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class NetworkConfig:
     channels: tuple[int, int] = (12, 24)
     hidden: int = 128
     inputs: Literal["both", "keypoints", "heights"] = "both"
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "network", {"keypoint_hidden": (1, 512), "channels": (1, 256), "hidden": (1, 1024)})
 
 
 class QNetwork(nn.Module):
@@ -117,6 +121,9 @@ class Calibration:
     slope: float = 1.0
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        check_ranges(self, "calibration", dict.fromkeys(("slope", "offset"), (-1e6, 1e6)))
+
     def probability(self, logit: float) -> float:
         """Success probability of a chosen grasp."""
         return float(torch.sigmoid(torch.tensor(self.slope * logit + self.offset)))
@@ -129,18 +136,18 @@ def save_network(path: Path, network: QNetwork, calibration: Calibration | None 
         "config": json.dumps(asdict(network.config)),
         "calibration": json.dumps(asdict(calibration or Calibration())),
     }
-    write_tensors(path, network.state_dict(), metadata)
+    write_weights(path, network.state_dict(), metadata)
 
 
-def load_network(path: Path) -> tuple[QNetwork, Calibration]:
+def load_network(path: Path, remedy: str = _REMEDY) -> tuple[QNetwork, Calibration]:
     """Read weights written by :func:`save_network`, in evaluation mode on the CPU.
 
     Raises:
-        InputError: If the file is missing, too large, not safetensors, or made for another layout.
+        InputError: If the file is missing, too large, not safetensors, made for another layout, or holds numbers that
+            are not finite; says ``remedy``.
     """
-    remedy = "Give weights written by 'keygrasp train', or use --planner geometric"
     try:
-        tensors, metadata = read_tensors(path, _MAX_BYTES, remedy)
+        tensors, metadata = read_weights(path, _MAX_BYTES, remedy)
     except OSError as error:
         raise InputError(f"can't read the weights {path}: {error.strerror or error}", remedy) from error
     except SafetensorError as error:

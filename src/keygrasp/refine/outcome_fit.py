@@ -14,9 +14,10 @@ from scipy.stats import rankdata
 from torch import Tensor
 from torch.nn import functional
 
+from keygrasp.configuration import MOST_SEED, check_ranges
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.experience.contact_fit import agreement
-from keygrasp.experience.contact_model import scheduled_rate
+from keygrasp.experience.contact_model import check_converges, scheduled_rate
 from keygrasp.experience.labels import OUTCOMES
 from keygrasp.files import write_json
 from keygrasp.geometry.poses import Array
@@ -33,6 +34,7 @@ from keygrasp.refine.outcomes import (
     take_trunk,
 )
 from keygrasp.refine.state import featurise
+from keygrasp.refine.train_config import check_folders
 
 #: Told the step and its losses.
 OnStep = Callable[[int, dict[str, float]], None]
@@ -76,6 +78,18 @@ class OutcomeFitConfig:
     def __post_init__(self) -> None:
         if min(self.steps, self.batch) < 1 or not (0 <= self.dropout < 1 and 0 < self.share <= 1):
             raise ConfigurationError("outcomes: steps, batch ≥ 1, dropout in [0, 1) and share in (0, 1] are needed")
+        check_folders("outcomes", self.labels, ())
+        check_ranges(
+            self,
+            "outcomes",
+            {
+                "steps": (1, 100_000_000),
+                "batch": (1, 1_000_000),
+                "learning_rate": (1e-12, 1),
+                "weight_decay": (0, 100),
+                "seed": (0, MOST_SEED),
+            },
+        )
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigurationError(f"outcomes: device is {self.device!r}", "Known: auto, cpu, cuda")
 
@@ -129,7 +143,9 @@ def train_outcomes(config: OutcomeFitConfig, data: GraspDataset, on_step: OnStep
         logits, values = network(featurise(data.scenes, data.scene[rows], data.grasps[rows], data.gripper, flip))
         losses = _losses(logits, values, cause[rows], measures[rows], seen[:, rows].float())
         optimiser.zero_grad(set_to_none=True)
-        torch.stack(list(losses.values())).sum().backward()  # type: ignore[no-untyped-call]
+        loss = torch.stack(list(losses.values())).sum()
+        check_converges("outcomes", step, config.learning_rate, loss)
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
         optimiser.step()
         if on_step is not None:
@@ -209,7 +225,7 @@ def _start(config: OutcomeFitConfig) -> OutcomeNetwork:
     """The network before the first step."""
     if config.start is None:
         return OutcomeNetwork(config.model, dropout=config.dropout)
-    weights, _ = load_network(config.start)
+    weights, _ = load_network(config.start, "Check 'start'; it names weights that 'keygrasp train' wrote")
     sizes = OutcomeConfig(config.model.members, config.model.head, weights.config)
     network = OutcomeNetwork(sizes, dropout=config.dropout)
     take_trunk(network, weights)

@@ -25,7 +25,7 @@ from keygrasp.perception import Perceived
 from keygrasp.refine.network import NetworkConfig, QNetwork, default_weights, load_network
 from keygrasp.refine.state import GraspFeatures, SceneTensors, featurise
 from keygrasp.scene import GripperSpec, Outcome
-from keygrasp.tensorfiles import read_tensors, shipped_model, write_tensors
+from keygrasp.tensorfiles import read_weights, shipped_model, write_weights
 
 FORMAT = "kg-outcomes-1"
 DEFAULT_OUTCOMES = "outcomes.safetensors"
@@ -175,7 +175,7 @@ def save_outcomes(path: Path, network: OutcomeNetwork, *, shares_trunk: bool = F
     if shares_trunk:
         metadata["trunk"] = _fingerprint(network.base)
         tensors = {name: value for name, value in tensors.items() if not name.startswith("base.")}
-    write_tensors(path, tensors, metadata)
+    write_weights(path, tensors, metadata)
 
 
 def load_outcomes(path: Path) -> OutcomeNetwork:
@@ -185,7 +185,7 @@ def load_outcomes(path: Path) -> OutcomeNetwork:
         InputError: If the file is missing, too large, not such a model, or made for another refiner's trunk.
     """
     try:
-        tensors, metadata = read_tensors(path, _MAX_BYTES, _REMEDY)
+        tensors, metadata = read_weights(path, _MAX_BYTES, _REMEDY)
         if metadata.get("format") != FORMAT:
             raise InputError(f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}", _REMEDY)
         network = OutcomeNetwork(config_from(json.loads(metadata["config"]), OutcomeConfig, where=f"{path}: config"))

@@ -11,141 +11,29 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from keygrasp.curriculum import SCHEDULERS
 from keygrasp.errors import ConfigurationError
-from keygrasp.experience.contact_model import scheduled_rate
-from keygrasp.files import write_json
+from keygrasp.experience.contact_model import check_converges, scheduled_rate
+from keygrasp.files import sole_writer, write_json
 from keygrasp.protocol.statistics import auroc
 from keygrasp.provenance import provenance
-from keygrasp.refine.actions import EXECUTE, ActionSet
+from keygrasp.refine.actions import EXECUTE
 from keygrasp.refine.checkpoint import load_checkpoint, save_checkpoint
 from keygrasp.refine.dataset import GraspDataset, load_dataset
 from keygrasp.refine.label_schedule import LabelSchedule
 from keygrasp.refine.label_shaping import LabelShaping
-from keygrasp.refine.network import NetworkConfig, QNetwork, load_network, save_network
+from keygrasp.refine.network import QNetwork, load_network, save_network
 from keygrasp.refine.sequences import SequenceReplay, explore
 from keygrasp.refine.state import featurise, noisy_heights
 from keygrasp.refine.targets import n_step_targets, retrace_targets
 from keygrasp.refine.teachers import ContactTeacher, OutcomeTeacher, Teacher
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """Everything that a training run depends on.
-
-    Attributes:
-        labels: Folders of labels to train on.
-        validation: Folders of labels to watch, never trained on.
-        out: Folder for weights, checkpoint and log.
-        steps: Gradient steps.
-        execute_batch: Execute labels a step.
-        move_batch: Moves a step.
-        learning_rate: Peak of the cosine schedule (AdamW).
-        weight_decay: AdamW's weight decay.
-        gamma: Discount a move.
-        targets: How moves are credited: ``n_step`` follows the policy anew from each; ``retrace`` learns from sequences
-            that were made before and are kept.
-        n_step: Length of the returns in moves; with ``retrace`` that of the sequences.
-        trace: Retrace's λ.
-        replay: Sequences that are kept.
-        fresh: New sequences a step.
-        explore: Share of random actions in them.
-        target_rate: Share of the online network that flows into the target network a step.
-        warm_up: Steps on execute labels alone, so that moves bootstrap from something.
-        noise: Spread of the start poses around the labels: metres along and across, metres in z, radians, metres width.
-        label_noise: Spread of the same five around an executed grasp: the network learns its neighbourhood's success
-            rather than one lucky verdict.
-        height_noise: Metres of fresh noise on the height samples each time a label is seen.
-        dropout: Share of the trunk's units that are left out of a training step.
-        start: Weights to start from instead of random ones.
-        contact_model: Contact model that labels further grasps (see :mod:`keygrasp.experience.contact_model`).
-        outcome_model: Model that does so from the images instead (see :mod:`keygrasp.refine.outcomes`).
-        virtual_batch: Grasps around the labels that it labels a step.
-        virtual_executions: Executions with KG-1's errors over which each of a contact model's labels is the mean.
-        evaluate_every: Steps between looks at the validation labels (and checkpoints).
-        shaping: Potential whose shaping term is logged along the moves; in targets from labels it cancels.
-        shaping_scale: Factor of that term.
-        scheduler: Who decides which labels a batch takes: ``even`` draws any, else a name of
-            ``keygrasp.curriculum.make_scheduler``, which follows how often the network tells a scene's outcomes right.
-        device: ``cpu``, ``cuda`` or ``auto``.
-        seed: Seed of weights, batches and noise.
-        network: Sizes of the network.
-        actions: Step sizes of the moves.
-    """
-
-    labels: tuple[Path, ...] = (Path("runs/labels/train"),)
-    validation: tuple[Path, ...] = ()
-    out: Path = Path("runs/refiner")
-    steps: int = 3000
-    execute_batch: int = 384
-    move_batch: int = 96
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.05
-    gamma: float = 0.995
-    targets: Literal["n_step", "retrace"] = "n_step"
-    n_step: int = 3
-    trace: float = 1.0
-    replay: int = 4096
-    fresh: int = 16
-    explore: float = 0.2
-    target_rate: float = 0.01
-    warm_up: int = 600
-    noise: tuple[float, float, float, float, float] = (0.012, 0.012, 0.012, 0.4, 0.015)
-    label_noise: tuple[float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0)
-    height_noise: float = 0.0
-    dropout: float = 0.0
-    start: Path | None = None
-    contact_model: Path | None = None
-    outcome_model: Path | None = None
-    virtual_batch: int = 0
-    virtual_executions: int = 4
-    evaluate_every: int = 250
-    shaping: Literal["none", "rules", "llm", "learned"] = "none"
-    shaping_scale: float = 1.0
-    scheduler: str = "even"
-    device: str = "auto"
-    seed: int = 0
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    actions: ActionSet = field(default_factory=ActionSet)
-
-    def __post_init__(self) -> None:
-        if min(self.steps, self.execute_batch, self.move_batch, self.n_step, self.evaluate_every) < 1:
-            raise ConfigurationError("train: steps, batches, n_step and evaluate_every must be at least 1")
-        if not (0 < self.gamma <= 1 and 0 < self.target_rate <= 1 and self.learning_rate > 0):
-            raise ConfigurationError("train: gamma and target_rate lie in (0, 1], learning_rate is positive")
-        if not (0 <= self.dropout < 1 and self.height_noise >= 0):
-            raise ConfigurationError("train: dropout lies in [0, 1), height_noise is at least 0")
-        if self.virtual_batch < 0 or self.virtual_executions < 1:
-            raise ConfigurationError("train: virtual_batch is at least 0, virtual_executions at least 1")
-        if (self.contact_model is not None) + (self.outcome_model is not None) != (self.virtual_batch > 0):
-            raise ConfigurationError(
-                "train: contact_model or outcome_model and virtual_batch need each other",
-                "Give one of the two, or none",
-            )
-        if self.device not in ("auto", "cpu", "cuda"):
-            raise ConfigurationError(f"train: device is {self.device!r}", "Known: auto, cpu, cuda")
-        if self.scheduler not in ("even", *SCHEDULERS):
-            raise ConfigurationError(
-                f"train: scheduler is {self.scheduler!r}", f"Known: {', '.join(('even', *SCHEDULERS))}"
-            )
-        self._check_targets()
-
-    def _check_targets(self) -> None:
-        if self.targets not in ("n_step", "retrace"):
-            raise ConfigurationError(f"train: targets are {self.targets!r}", "Known: n_step, retrace")
-        if not (0 <= self.trace <= 1 and 0 <= self.explore <= 1 and 1 <= self.fresh <= self.replay):
-            raise ConfigurationError("train: trace and explore are shares, and fresh is from 1 to replay")
-        if self.targets == "retrace" and self.shaping != "none":
-            raise ConfigurationError("train: the shaping term is logged along n-step returns", "Use targets: n_step")
-
+from keygrasp.refine.train_config import TrainConfig
 
 #: Told the step and the newest figures.
 OnStep = Callable[[int, dict[str, float]], None]
@@ -201,7 +89,8 @@ class Trainer:
         loss = torch.stack(list(losses.values())).sum()
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.online.parameters(), 5.0)
+        norm = torch.nn.utils.clip_grad_norm_(self.online.parameters(), 5.0)
+        check_converges("train", self.step, self.config.learning_rate, loss, norm)
         self.optimiser.step()
         with torch.no_grad():
             for slow, fast in zip(self.target.parameters(), self.online.parameters(), strict=True):
@@ -317,7 +206,17 @@ def train(config: TrainConfig, on_step: OnStep | None = None, *, resume: bool = 
 
     Returns:
         The report that is also written to ``report.json``: figures, seconds by cost, labels, provenance.
+
+    Raises:
+        InputError: If labels or weights can't be read, another run writes into ``config.out``, or training diverges.
+        StorageError: If ``config.out`` can't be written; that is found out first.
     """
+    with sole_writer(config.out):
+        return _train(config, on_step, resume=resume)
+
+
+def _train(config: TrainConfig, on_step: OnStep | None, *, resume: bool) -> dict[str, Any]:
+    """See :func:`train`; the folder is this run's alone."""
     data = load_dataset(config.labels, solids=config.contact_model is not None, symbols=config.shaping != "none")
     validation = load_dataset(config.validation) if config.validation else None
     trainer = Trainer(config, data, validation)
@@ -379,7 +278,7 @@ def _start(config: TrainConfig) -> QNetwork:
     """The network before the first step."""
     network = QNetwork(config.network, dropout=config.dropout)
     if config.start is not None:
-        weights, _ = load_network(config.start)
+        weights, _ = load_network(config.start, "Check 'start'; it names weights that 'keygrasp train' wrote")
         if weights.config != config.network:
             raise ConfigurationError(f"train: {config.start} has layers of other sizes", f"Give {weights.config}")
         network.load_state_dict(weights.state_dict())

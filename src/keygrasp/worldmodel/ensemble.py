@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from keygrasp.configuration import config_from
 from keygrasp.errors import InputError
-from keygrasp.tensorfiles import read_tensors, write_tensors
+from keygrasp.tensorfiles import read_weights, write_weights
 from keygrasp.worldmodel import dynamics
 from keygrasp.worldmodel.dynamics import Changes, Frame
 from keygrasp.worldmodel.layout import Layout
@@ -191,7 +191,7 @@ class Ensemble(nn.Module):
     def save(self, path: Path, about: dict[str, object] | None = None) -> None:
         """Write the weights as safetensors, with what they need to be read; ``about`` is kept with them."""
         header = {"format": FORMAT, "config": asdict(self.config), "objects": self.layout.objects, "about": about or {}}
-        write_tensors(path, self.state_dict(), {"model": json.dumps(header)})
+        write_weights(path, self.state_dict(), {"model": json.dumps(header)})
 
     @classmethod
     def load(cls, path: Path) -> Ensemble:
@@ -201,7 +201,7 @@ class Ensemble(nn.Module):
             InputError: If the file is missing, damaged, or of another format.
         """
         try:
-            tensors, metadata = read_tensors(path, _MAX_BYTES, _REMEDY)
+            tensors, metadata = read_weights(path, _MAX_BYTES, _REMEDY)
             header = json.loads(metadata.get("model", "{}"))
         except OSError as error:
             raise InputError(f"can't read {path}: {error.strerror or error}", "Check the path") from error
@@ -214,8 +214,6 @@ class Ensemble(nn.Module):
         expected = {name: value.shape for name, value in model.state_dict().items()}
         if {name: value.shape for name, value in tensors.items()} != expected:
             raise InputError(f"{path} has other weights than its sizes say", _REMEDY)
-        if not all(bool(torch.isfinite(value).all()) for value in tensors.values()):
-            raise InputError(f"{path} has weights that are not finite", _REMEDY)
         model.load_state_dict(tensors)
         return model.eval()
 

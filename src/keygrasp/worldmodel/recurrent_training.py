@@ -17,7 +17,7 @@ from keygrasp.configuration import config_from
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.experience.contact_model import scheduled_rate
 from keygrasp.provenance import provenance
-from keygrasp.tensorfiles import read_tensors, write_tensors
+from keygrasp.tensorfiles import read_tensors, read_weights, write_tensors, write_weights
 from keygrasp.worldmodel.episodes import Episode
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.recurrent import RecurrentConfig, RecurrentModel, RecurrentNetwork
@@ -211,7 +211,7 @@ def save_images_model(path: Path, network: RecurrentNetwork) -> None:
         "objects": json.dumps(list(network.layout.objects)),
         "columns": json.dumps(list(network.layout.names)),
     }
-    write_tensors(path, network.state_dict(), metadata)
+    write_weights(path, network.state_dict(), metadata)
 
 
 def load_images_model(path: Path, symbols_from: Literal["given", "images"] = "given") -> RecurrentModel:
@@ -221,7 +221,7 @@ def load_images_model(path: Path, symbols_from: Literal["given", "images"] = "gi
         InputError: If the file is missing, too large, damaged or made for other symbols.
     """
     try:
-        tensors, metadata = read_tensors(path, _MAX_BYTES, _REMEDY)
+        tensors, metadata = read_weights(path, _MAX_BYTES, _REMEDY)
         if metadata.get("format") != FORMAT:
             raise InputError(f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}", _REMEDY)
         layout = Layout(tuple(json.loads(metadata["objects"])))
