@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def suggestion(name: object, known: Iterable[object], otherwise: str = "") -> str:
+    """A remedy for an unknown name: the known one that is really near, whatever its case.
+
+    Args:
+        name: What was given.
+        known: What there is.
+        otherwise: What to say where none is near; where left out, all of them are listed.
+    """
+    import difflib
+
+    names = {str(one).lower(): str(one) for one in known}
+    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    if near:
+        return f"Did you mean '{names[near[0]]}'?"
+    return otherwise or (f"Known: {', '.join(names.values())}" if names else "")
+
 
 class KeygraspError(Exception):
     """Base of every error that the library raises on purpose.

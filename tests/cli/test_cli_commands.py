@@ -44,6 +44,7 @@ def test_report_of_a_file_that_holds_no_results(text, capsys, tmp_path):
     ("arguments", "needle"),
     [
         (["--planner", "refnied"], "Did you mean 'refined'"),
+        (["--planner", "nosuch"], "Known: "),
         (["--planner", "reference", "--objects", "0"], "at least 1"),
         (["--planner", "reference", "--objects", "100000"], "100000 objects"),
         (["--planner", "reference", "--pictures", "-1"], "--pictures"),

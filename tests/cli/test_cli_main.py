@@ -241,3 +241,16 @@ def test_the_command_begins_with_few_imports():
     code = "import sys\nfrom keygrasp.cli.entry import main\nprint(*sorted(n for n in sys.modules if 'keygrasp' in n))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["keygrasp", "keygrasp.cli", "keygrasp.cli.entry"]
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("EMPTYY", "Did you mean 'empty'?"),
+        ("Unreachabel", "Did you mean 'unreachable'?"),
+        ("nosuch", "Known: empty, unreachable, random"),
+        (7, "Known: empty, unreachable, random"),
+    ],
+)
+def test_only_what_is_near_is_suggested(name, remedy):
+    assert errors.suggestion(name, ("empty", "unreachable", "random")) == remedy

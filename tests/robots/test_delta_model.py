@@ -62,7 +62,7 @@ def test_a_wrong_length_is_refused_with_both_heights(tmp_path):
         ({"radius": -170.0}, "radius"),
         ({"upper_arm": ".nan"}, "upper arm"),
         ({"dialect": "x9"}, "x9"),
-        ({"rf": 130.0}, "Did you mean"),
+        ({"rf": 130.0}, "unknown key 'rf'.*Known: .*forearm"),
     ],
 )
 def test_contradictions_are_refused(tmp_path, changes, needle):

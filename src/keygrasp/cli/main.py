@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import keygrasp
-from keygrasp.errors import EXIT_INTERRUPTED, InputError, KeygraspError
+from keygrasp.errors import EXIT_INTERRUPTED, InputError, KeygraspError, suggestion
 
 #: Group of entry points through which other packages add commands: a name and a function(argv) -> exit status.
 ENTRY_POINTS = "keygrasp.commands"
@@ -95,9 +94,9 @@ def _dispatch(arguments: list[str]) -> int:
     added = _added()
     if name in added:
         return added[name].load()(rest)
-    near = difflib.get_close_matches(name, [*COMMANDS, *added], n=1)
-    remedy = f"Did you mean '{near[0]}'?" if near else "Run 'keygrasp --help' for the list"
-    raise InputError(f"unknown command '{name}'", remedy)
+    raise InputError(
+        f"unknown command '{name}'", suggestion(name, [*COMMANDS, *added], "Run 'keygrasp --help' for the list")
+    )
 
 
 def _added() -> dict[str, Command]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from keygrasp.curriculum.baselines import GlobalRate, HistoryBeta, LatestRate, N
 from keygrasp.curriculum.difficulty import DifficultyConfig, GraphDifficulty
 from keygrasp.curriculum.estimates import Estimate, Estimator, checked_outcomes, checked_places
 from keygrasp.curriculum.evidence import State
-from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.errors import ConfigurationError, InputError, suggestion
 from keygrasp.files import atomic_path
 
 SchedulerName = Literal["graph", "paper", "uniform", "history", "knn", "replay", "learnability"]
@@ -209,8 +208,7 @@ def make_scheduler(
         ConfigurationError: If the name or an option is unknown.
     """
     if name not in _KINDS:
-        near = difflib.get_close_matches(str(name), _KINDS, n=1, cutoff=0.0)[0]
-        raise ConfigurationError(f"unknown scheduler '{name}'", f"Did you mean '{near}'? Known: {', '.join(_KINDS)}")
+        raise ConfigurationError(f"unknown scheduler '{name}'", suggestion(name, _KINDS))
     build, own = _KINDS[name]
     try:
         estimator = build(features, seed, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from keygrasp.errors import ConfigurationError
+from keygrasp.errors import ConfigurationError, suggestion
 from keygrasp.protocol import CentroidPlanner, OracleConfig, RandomPlanner, ReferencePlanner, Scene, oracle
 from keygrasp.scene import GraspPlan, Planner
 from keygrasp.trials.factories import load_factory
@@ -105,11 +104,10 @@ def planner_spec(name: str, **options: Any) -> PlannerSpec:
     """Specification of a planner that comes with the library.
 
     Raises:
-        ConfigurationError: If there is none of that name; the message names the nearest.
+        ConfigurationError: If there is none of that name; the message names a near one, or all.
     """
     if name not in FACTORIES:
-        near = difflib.get_close_matches(name, FACTORIES, n=1, cutoff=0.0)[0]
-        raise ConfigurationError(f"unknown planner '{name}'", f"Did you mean '{near}'? Known: {', '.join(FACTORIES)}")
+        raise ConfigurationError(f"unknown planner '{name}'", suggestion(name, FACTORIES))
     return PlannerSpec(name, FACTORIES[name], options)
 
 

@@ -16,7 +16,6 @@ The reward of a step is the sum of ``scale`` times term, plus the ``bonus`` of a
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -29,7 +28,7 @@ import yaml
 from torch import Tensor
 
 from keygrasp.configuration import config_from, load_config
-from keygrasp.errors import ConfigurationError
+from keygrasp.errors import ConfigurationError, suggestion
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.terms import CONDITIONS, TERMS, Step
 
@@ -284,9 +283,7 @@ def _known(name: Any, names: Iterable[str], where: str) -> str:
     known = list(names)
     if name in known:
         return str(name)
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    remedy = f"Did you mean '{near[0]}'? " if near else ""
-    raise ConfigurationError(f"{where} '{name}' is unknown", f"{remedy}Known: {', '.join(known)}")
+    raise ConfigurationError(f"{where} '{name}' is unknown", suggestion(name, known))
 
 
 def _number(value: Any, where: str) -> float:

@@ -6,7 +6,6 @@ don't exist: in a namespace, or with a misspelt name, they would do nothing with
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from keygrasp.errors import ConfigurationError
+from keygrasp.errors import ConfigurationError, suggestion
 
 _RULE = re.compile(r"(\w+):(?!=)(.+)", re.DOTALL)
 _MOST_BYTES = 1 << 20
@@ -42,7 +41,7 @@ def split_by_node(ros: Sequence[str], names: Collection[str]) -> tuple[list[str]
         elif match[1] in own:
             own[match[1]] += [word, match[2]]
         else:
-            raise ConfigurationError(f"'-p {rule}': this graph holds no node '{match[1]}'", _near(match[1], names))
+            raise ConfigurationError(f"'-p {rule}': this graph holds no node '{match[1]}'", suggestion(match[1], names))
     return common, own
 
 
@@ -55,7 +54,7 @@ def strange_sections(params: Path, names: Collection[str]) -> Iterator[str]:
         return
     for name in sections:
         if name not in names and "*" not in name:
-            yield f"{params}: no node is called '{name}'. {_near(name, names)}"
+            yield f"{params}: no node is called '{name}'. {suggestion(name, names)}"
 
 
 def _nodes(content: Any, key: str = "", depth: int = 0) -> Iterator[str]:
@@ -67,8 +66,3 @@ def _nodes(content: Any, key: str = "", depth: int = 0) -> Iterator[str]:
             yield key.rpartition("/")[2]
         else:
             yield from _nodes(value, str(name), depth + 1)
-
-
-def _near(name: str, names: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}"

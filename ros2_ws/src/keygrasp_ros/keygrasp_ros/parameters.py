@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import array
 import dataclasses
-import difflib
 import inspect
 import math
 import re
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
 
-from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.errors import ConfigurationError, InputError, suggestion
 from keygrasp.scene import GripperSpec
 
 Value = bool | int | float | str | tuple[float, ...]
@@ -218,6 +217,4 @@ def _refuse_unknown(node: Node, parameters: Sequence[Parameter]) -> None:
     known = [parameter.name for parameter in parameters]
     for name in _given(node):
         if name not in known and name != "use_sim_time" and not name.startswith("qos_overrides."):
-            near = difflib.get_close_matches(name, known, n=1)
-            remedy = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}"
-            raise ConfigurationError(f"{node.get_name()}: unknown parameter '{name}'", remedy)
+            raise ConfigurationError(f"{node.get_name()}: unknown parameter '{name}'", suggestion(name, known))
