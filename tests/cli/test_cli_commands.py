@@ -202,7 +202,7 @@ def test_train_passes_settings_on_and_names_the_weights(capsys, tmp_path, monkey
     captured = capsys.readouterr()
     assert "reward 75%, update 25%" in captured.out
     assert "w/weights.safetensors" in captured.out
-    assert captured.err == "7/7 steps  loss 0.25\n"
+    assert captured.err == "0/7 steps\n7/7 steps  loss 0.25\n"
 
 
 def test_an_interrupted_training_says_what_is_kept(capsys, tmp_path, monkeypatch):

@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from keygrasp.errors import InputError, StorageError
+from keygrasp.configuration import load_config
+from keygrasp.errors import ConfigurationError, InputError, StorageError
+from keygrasp.experience.labels import PROPOSALS, LabelFolder
 from keygrasp.files import sole_writer, write_json
 
 module = pytest.importorskip("keygrasp.experience.collect")
@@ -47,3 +49,37 @@ def test_a_folder_that_can_not_be_written_is_said_before_any_work(tmp_path):
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(StorageError, match="nothing was started"):
             module.collect(config(out))
+
+
+@pytest.mark.parametrize(
+    ("line", "needle"),
+    [
+        ("objects: -1", "objects is -1"),
+        ("seed: -1", "seed is -1"),
+        ("perturbed: -5", "perturbed is -5"),
+        ("random: -5", "random is -5"),
+        ("workers: 0", "workers is 0"),
+        ("planners: [geometrik]", "Did you mean 'geometric'?"),
+        ("planners: [oracle]", "looks behind the image"),
+        ("{random: 0, planned: 0, perturbed: 0}", "Ask for grasps"),
+    ],
+)
+def test_what_can_not_work_is_refused_by_name(line, needle, tmp_path):
+    (tmp_path / "collect.yaml").write_text(line)
+    with pytest.raises(ConfigurationError) as raised:
+        load_config(tmp_path / "collect.yaml", module.CollectConfig)
+    assert needle in str(raised.value)
+
+
+def test_weights_that_are_not_there_are_said_before_any_work(tmp_path):
+    with pytest.raises(InputError, match="no weights at /nonexist"):
+        module.collect(config(tmp_path, weights="/nonexist"))
+
+
+def test_progress_comes_at_once_and_no_planned_grasps_are_kept_where_none_are_asked_for(tmp_path):
+    seen = []
+    module.collect(config(tmp_path, random=1, planned=0, perturbed=1), seen.append)
+    assert (seen[0].shards, seen[0].grasps, seen[-1].shards) == (0, 0, 1)
+    (scene,) = LabelFolder.open(tmp_path).scenes()
+    assert PROPOSALS.index("planner") not in scene.proposal
+    assert len(scene.grasps) == 2

@@ -49,6 +49,7 @@ def run(argv: list[str]) -> int:
     )
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(steps.StepBar("steps"))
+        bar.update(0, config.steps, {})  # labels are read first, which takes its time
         try:
             report = train(
                 config, lambda step, figures: bar.update(step, config.steps, figures), resume=not options.restart

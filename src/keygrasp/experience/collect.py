@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keygrasp.configuration import MOST_SEED, check_ranges
 from keygrasp.curriculum import SCHEDULERS
 from keygrasp.errors import ConfigurationError, ImageError, InputError
 from keygrasp.experience.labels import OUTCOMES, PROPOSALS, SceneLabels, read_shard, write_index, write_shard
@@ -36,6 +37,18 @@ _LOWEST, _HIGHEST = 0.002, 0.25
 _ROUND_SHARDS = 8
 
 
+#: Least and most of each number.
+_RANGES: dict[str, tuple[float, float]] = {
+    "scenes": (1, 10_000_000),
+    "random": (0, 10_000),
+    "planned": (0, 10_000),
+    "perturbed": (0, 10_000),
+    "scenes_per_shard": (1, 1000),
+    "seed": (0, MOST_SEED),
+    "workers": (1, 1024),
+}
+
+
 @dataclass(frozen=True)
 class CollectConfig:
     """What to collect.
@@ -47,7 +60,7 @@ class CollectConfig:
         objects: How many of the split's objects, drawn with the seed; 0 takes all.
         scenes: Scenes in all, spread evenly over the objects.
         random: Random feasible grasps a scene.
-        planned: Grasps a scene from the planners: their best candidates.
+        planned: Grasps a scene from the planners: their best candidates, at least the first choice of each; or 0.
         perturbed: Perturbed copies of planners' candidates a scene.
         planners: Names of the planners that propose (options such as weights: ``weights``).
         weights: Weights for planners that use the network; empty for the shipped ones.
@@ -81,10 +94,14 @@ class CollectConfig:
         known = ("even", *SCHEDULERS)
         if self.scheduler not in known:
             raise ConfigurationError(f"collect: scheduler is {self.scheduler!r}", f"Known: {', '.join(known)}")
-        if min(self.scenes, self.scenes_per_shard, self.workers) < 1 or min(self.random, self.planned) < 0:
-            raise ConfigurationError("collect: scenes, scenes_per_shard and workers must be at least 1")
-        if not 0 <= self.objects <= (limit := len(split(self.split))):
+        check_ranges(self, "collect", _RANGES)
+        limit = len(split(self.split))
+        if not 0 <= self.objects <= limit:
             raise ConfigurationError(f"collect: objects is {self.objects}", f"'{self.split}' has {limit}; 0 takes all")
+        if "oracle" in [planner_spec(name).name for name in self.planners]:
+            raise ConfigurationError("collect: the oracle looks behind the image", "Name another planner")
+        if not self.random + self.planned + self.perturbed:
+            raise ConfigurationError("collect: random, planned and perturbed are 0", "Ask for grasps of one kind")
 
 
 @dataclass(frozen=True)
@@ -113,11 +130,15 @@ def _collect(config: CollectConfig, on_progress: Callable[[CollectProgress], Non
     """See :func:`collect`; the folder is this run's alone."""
     fingerprint = _fingerprint(config)
     _check_folder(config.out, fingerprint)
+    if config.weights and not Path(config.weights).is_file():
+        raise InputError(f"there are no weights at {config.weights}", "Check 'weights', or leave it out")
     state = CollectProgress(0, -(-config.scenes // config.scenes_per_shard), 0, 0)
     setup = {"config": fingerprint, "out": str(config.out)}
     for every in _rounds(config):
         tasks = [t for t in every if not (config.out / t["file"]).is_file()]
         state = dataclasses.replace(state, shards=state.shards + len(every) - len(tasks))
+        if on_progress is not None:  # at once: the first shard takes its time
+            on_progress(state)
         for done in run_tasks("keygrasp.experience.collect:make_worker", setup, tasks, workers=config.workers):
             if done.result is None:
                 raise InputError(f"shard {tasks[done.index]['file']} failed: {done.problem}", "Run again to retry it")
@@ -233,8 +254,9 @@ def _propose(
         best = [plan.grasp] if plan.grasp is not None else []
         found.append(grasp_array([*best, *plan.candidates]))
     every = np.unique(np.concatenate([np.empty((0, 5)), *found]), axis=0)
-    # The planners' first choices always belong to the labels: they are what will be executed.
-    planned = np.concatenate([np.empty((0, 5)), *(f[: max(1, config.planned // len(planners))] for f in found)])
+    # Where planners propose, their first choices always belong to the labels: they are what will be executed.
+    share = max(1, config.planned // len(planners)) if planners and config.planned else 0
+    planned = np.concatenate([np.empty((0, 5)), *(f[:share] for f in found)])
     perturbed = _perturbed(every, config.perturbed, scene.robot.gripper, rng)
     parts = {"random": drawn, "planner": planned, "perturbed": perturbed}
     origin = np.concatenate([np.full(len(p), PROPOSALS.index(k), np.uint8) for k, p in parts.items()])
