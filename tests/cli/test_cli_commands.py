@@ -276,6 +276,18 @@ def test_output_that_is_piped_is_80_wide(monkeypatch):
     assert not console.output().is_terminal
 
 
+def test_lines_that_are_piped_are_not_broken(capsys):
+    line = "planned in 12 ms: " + "success expected with 99%, " * 9
+    console.output().print(line)
+    grid = console.table("name", "share")
+    grid.add_row("an object's name " * 9, "12.3%")
+    console.output().print(grid)
+    first, *rows = capsys.readouterr().out.splitlines()
+    assert first == line
+    assert len(rows) == 4
+    assert all(len(row) <= 80 for row in rows)
+
+
 def test_objects_list_prints_one_name_a_line(capsys):
     pytest.importorskip("pybullet_data")
     assert main(["objects", "list", "--split", "test"]) == 0

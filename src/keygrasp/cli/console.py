@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import inspect
 import os
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -65,8 +62,10 @@ def progress_output() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     console = _Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _PLAIN_WIDTH
+    if not console.is_terminal:
+        console.soft_wrap = True  # who reads it line by line gets lines as they are; tables keep their width
+        if "COLUMNS" not in os.environ:
+            console.width = _PLAIN_WIDTH
     return console
 
 
@@ -94,17 +93,3 @@ def results_folder(path: Path) -> Path:
     if not os.access(existing, os.W_OK | os.X_OK):
         raise StorageError(f"can't write into {existing}", "Choose another folder with the option for it")
     return path
-
-
-def load_physics() -> None:
-    """Import PyBullet without the line that it prints on stderr, which would cut a progress bar in two."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - not a path of ours
-            os.dup2(nowhere.fileno(), 2)
-        with contextlib.suppress(ImportError):  # whoever needs it says what is missing
-            importlib.import_module("pybullet")
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

@@ -168,7 +168,6 @@ def _touch(config: DeltaConfig, points: Points) -> Points:
 
 
 def _compare(options: Compare) -> int:
-    console.load_physics()
     from keygrasp.files import ensure_writable, write_json
     from keygrasp.provenance import provenance
     from keygrasp.robots.delta_x import DeltaConfig, load_delta_config

@@ -103,7 +103,6 @@ def _list(options: List) -> int:
 
 def _show(options: Show) -> int:
     """One picture from beside and one from above."""
-    console.load_physics()
     from keygrasp.perception import perceive
     from keygrasp.protocol import SceneSpec, build_scene
     from keygrasp.sim import look_at

@@ -53,7 +53,6 @@ def run(argv: list[str]) -> int:
     options = console.parse(Options, argv, command="pick")
     if not options.file.is_file():
         raise MeshError(f"there is no file {options.file}", "Give an OBJ, STL or PLY file")
-    console.load_physics()
     from keygrasp.cli.pick_pictures import Frames, write_pictures
     from keygrasp.objects import Catalog
     from keygrasp.objects.meshfiles import check_graspable

@@ -227,7 +227,6 @@ def _train(options: Train) -> int:
     )
     if options.episodes is not None:
         config = dataclasses.replace(config, episodes=options.episodes)
-    console.load_physics()
     with steps.StepBar("episodes") as bar:
         report = run_online(config, lambda done: bar.update(done, config.episodes, {}))
     tail = max(1, config.episodes // 10)
@@ -275,7 +274,6 @@ def _learn_refiner(options: Compare) -> tuple[list[LearningCurve], dict[str, flo
         **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
     names = tuple(dict.fromkeys(options.potentials))
-    console.load_physics()
     with steps.StepBar("runs") as bar:
         return compare_potentials(
             names,

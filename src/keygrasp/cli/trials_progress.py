@@ -96,7 +96,6 @@ class TrialsProgress:
 @contextlib.contextmanager
 def drawing_progress() -> Iterator[Callable[[int, int], None]]:
     """A bar for the pictures of a report; silent where the output is not a terminal."""
-    console.load_physics()
     bar = _bar("pictures of failures")
     bar.live.transient = True
     if not bar.console.is_terminal:

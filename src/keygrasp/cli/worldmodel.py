@@ -141,7 +141,6 @@ def run(argv: list[str]) -> int:
         return run_study(options)
     if options.seed < 0:
         raise ConfigurationError(f"--seed is {options.seed}", "Give 0 or more")
-    console.load_physics()
     if isinstance(options, Collect):
         return _collect(options)
     if isinstance(options, Train):

@@ -127,7 +127,6 @@ def _runs(
     """Records that are missing in the journal, as they are made."""
     from keygrasp.sim.tabletop import Tabletop
 
-    console.load_physics()
     have = {(r["condition"], r["task"], r["seed"]) for r in known}
     total = options.seeds * (1 + len(tasks) * len(conditions))
     with Tabletop() as workspace, steps.StepBar("runs") as bar:
