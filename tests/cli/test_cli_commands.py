@@ -8,7 +8,7 @@ from rich.console import Console
 
 from keygrasp.cli import console
 from keygrasp.cli.main import main
-from keygrasp.cli.pick import _slug
+from keygrasp.cli.pick import _folder_of, _slug
 from keygrasp.cli.trials_table import print_summary
 
 pytest.importorskip("cv2")
@@ -236,6 +236,22 @@ def test_folder_names_are_plain():
     assert _slug("my part (v2)/../x") == "my-part-v2-..-x"
     assert _slug("///") == "object"
     assert len(_slug("a" * 500)) == 60
+    assert _slug("u\u0308n\u0303í") == _slug("üñí") == "üñí"
+    assert _slug("कप 杯/чашка") == "कप-杯-чашка"
+
+
+def test_each_file_has_a_folder_of_its_own(tmp_path):
+    first, second = tmp_path / "a" / "cup.stl", tmp_path / "b" / "cup.obj"
+    folder = _folder_of(first, tmp_path)
+    assert folder == tmp_path / "pick-cup"
+    folder.mkdir()
+    assert _folder_of(second, tmp_path) == folder, "it is empty"
+    (folder / "object.txt").write_text(f"{first}\n")
+    assert _folder_of(first, tmp_path) == folder
+    assert _folder_of(second, tmp_path) == tmp_path / "pick-cup-2"
+    (folder / "object.txt").unlink()
+    (folder / "overview.png").touch()
+    assert _folder_of(first, tmp_path) == tmp_path / "pick-cup-2", "of an object that nobody knows"
 
 
 def _summary(name="refined"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import re
+import itertools
+import os
 import time
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Exit status where everything worked, but the pick failed.
 EXIT_PICK_FAILED = 1
+#: In a folder of pictures that was named after a file: which file that is.
+_OWNER = "object.txt"
+#: Characters; four bytes each still make a file's name.
+_LONGEST_SLUG = 60
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Options:
     robot: Literal["ur5", "gripper", "delta"] = "ur5"
     """Who executes: a UR5, a free gripper (faster), or a Delta."""
     out: console.OptionalPath = None
-    """Folder of the pictures, instead of keygrasp-results/pick-NAME."""
+    """Folder of the pictures, instead of keygrasp-results/pick-NAME (pick-NAME-2 where that is another file's)."""
     seed: int = 0
     """Seed of the object's pose, of the camera's noise and of the planner."""
 
@@ -54,6 +60,7 @@ def run(argv: list[str]) -> int:
     if not options.file.is_file():
         raise MeshError(f"there is no file {options.file}", "Give an OBJ, STL or PLY file")
     from keygrasp.cli.pick_pictures import Frames, write_pictures
+    from keygrasp.files import write_text
     from keygrasp.objects import Catalog
     from keygrasp.objects.meshfiles import check_graspable
     from keygrasp.perception import perceive
@@ -62,7 +69,7 @@ def run(argv: list[str]) -> int:
 
     planner = _planner(options.planner)
     out, notes = console.output(), console.progress_output()
-    folder = console.results_folder(options.out or Path("keygrasp-results") / f"pick-{_slug(options.file.stem)}")
+    folder = console.results_folder(options.out or _folder_of(options.file, Path("keygrasp-results")))
     notes.print(f"preparing {options.file.name} …", markup=False)
     name = str(options.file) if options.unit is None else f"{options.file}::{options.unit}"
     spec = SceneSpec(name, options.rule, options.seed, "file")
@@ -75,6 +82,8 @@ def run(argv: list[str]) -> int:
         frames = Frames(scene.world)
         outcome = _execute(notes, scene, plan, frames)
         written = write_pictures(folder, scene.view, perceived, plan, outcome, frames, scene.robot.gripper)
+    if options.out is None:
+        write_text(folder / _OWNER, _owner(options.file))
     for path in written:
         out.print(f"  {path}", markup=False, soft_wrap=True)
     out.print(_verdict(options.file.name, outcome), markup=False, soft_wrap=True)
@@ -83,7 +92,30 @@ def run(argv: list[str]) -> int:
 
 def _slug(name: str) -> str:
     """A file's name as part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "object"
+    characters = unicodedata.normalize("NFC", name)
+    spaced = (c if c.isalnum() or c in "._-" or unicodedata.category(c).startswith("M") else " " for c in characters)
+    return "-".join("".join(spaced).split()).strip("-.")[:_LONGEST_SLUG] or "object"
+
+
+def _folder_of(file: Path, parent: Path) -> Path:
+    """The folder named after a file: the first that is empty, or holds that file's pictures and no other's."""
+    name = f"pick-{_slug(file.stem)}"
+    names = (name if number == 1 else f"{name}-{number}" for number in itertools.count(1))
+    return next(parent / name for name in names if _may_write(parent / name, file))
+
+
+def _may_write(folder: Path, file: Path) -> bool:
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return True
+    try:
+        return (folder / _OWNER).read_text(encoding="utf-8") == _owner(file)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _owner(file: Path) -> str:
+    """A file as its folder's owner: its path, on a line."""
+    return os.fsencode(file.resolve()).decode("utf-8", "replace") + "\n"
 
 
 def _planner(name: str) -> Planner:
