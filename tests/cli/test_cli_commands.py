@@ -2,6 +2,9 @@
 
 import io
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -49,7 +52,14 @@ def test_report_of_a_file_that_holds_no_results(text, capsys, tmp_path):
         (["--planner", "reference", "--objects", "100000"], "100000 objects"),
         (["--planner", "reference", "--pictures", "-1"], "--pictures"),
         (["--planner", "refined", "--weights", "none.safetensors"], "none.safetensors"),
-        (["--resume", "nowhere"], "nowhere"),
+        (["--resume", "nowhere"], "can't read nowhere/journal.jsonl: No such file or directory"),
+        (["--planner", "reference", "--poses", "1000000000"], "too many scenes"),
+        (["--planner", "reference", "--attempts", "1000000000"], "Give 1 to 100"),
+        (["--planner", "reference", "--names", "042", "nosuch"], "named 'nosuch'"),
+        (["--planner", "reference", "--names", "042", "--objects", "3"], "Leave out --objects"),
+        (["--planner", "reference", "--names", "042", "--unit", "mm"], "--source file"),
+        (["--planner", "reference", "--source", "file", "--names", "none.obj"], "no file none.obj"),
+        (["--planner", "reference", "--source", "dexnet", "--names", "none.hdf5::a/b"], "no file none.hdf5"),
         (["--resume", "a", "--report", "b"], "--resume and --report"),
     ],
 )
@@ -75,9 +85,42 @@ def test_an_unwritable_json_is_said_before_any_trial(capsys, tmp_path):
 
 
 def test_a_run_in_which_nothing_could_be_carried_out_isnt_a_success(capsys, tmp_path):
-    arguments = ["trials", "--planner", "reference", "--source", "file", "--names", "none.obj", "--rule", "none"]
+    (tmp_path / "empty.obj").touch()
+    arguments = ["trials", "--planner", "reference", "--source", "file", "--names", "empty.obj", "--rule", "none"]
     message = _error([*arguments, "--workers", "1", "--no-robust"], capsys, 5)
-    assert "none.obj" in message
+    assert "1 of 1 trials could not be carried out: reference on empty.obj: " in message
+
+
+def test_a_trial_that_could_not_be_carried_out_is_named_with_its_reason(capsys, tmp_path):
+    (tmp_path / "empty.obj").touch()
+    _box(tmp_path / "box.obj", 60, 40, 30)
+    arguments = ["trials", "--planner", "reference", "--source", "file", "--names", "box.obj", "empty.obj"]
+    message = _error([*arguments, "--unit", "mm", "--rule", "none", "--workers", "1", "--no-robust"], capsys, 5)
+    assert "1 of 2 trials could not be carried out: reference on empty.obj::mm: " in message
+    (journal,) = tmp_path.glob("keygrasp-results/*/journal.jsonl")
+    records = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
+    assert [r["object_name"] for r in records if not r["fault"]] == ["box.obj::mm"]
+
+
+def test_too_few_open_files_are_a_sentence(tmp_path):
+    code = (
+        "import resource, sys\nfrom keygrasp.cli.main import main\nfrom keygrasp.trials import pool\n"
+        "open_now = len(__import__('os').listdir('/proc/self/fd'))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 12, open_now + 12))\n"
+        "sys.exit(main(['trials', '--planner', 'reference', '--objects', '8', '--workers', '8']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 5, done.stderr
+    assert "Too many open files" in done.stderr
+    assert "fewer workers" in done.stderr
+    assert "internal fault" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a place that nobody can write, not even root")
+def test_a_report_that_can_not_be_written_says_that_nothing_was_started(capsys):
+    message = _error(["trials", "--planner", "reference", "--objects", "1", "--report", "/proc/x"], capsys, 4)
+    assert "nothing was started" in message
+    assert "intact" not in message
 
 
 def test_pick_without_a_file(capsys):

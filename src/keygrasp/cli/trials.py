@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
 
 from keygrasp.cli import console
 from keygrasp.errors import EXIT_INTERRUPTED, ConfigurationError, InputError, KeygraspError, WorkerError
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 #: Folder under which results lie where none is named.
 _DEFAULT_PARENT = Path("keygrasp-results")
 _PICTURES = 12
+_OBJECTS = 300
+#: Trials that could not be carried out that are named.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Options:
     """Planner: refined, geometric, reference, reference-lenient, argmax, cem, climb, centroid, random or oracle."""
     planners: console.Names = ()
     """Several planners instead of one."""
-    objects: int = 300
+    objects: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 300)")] = None
     """How many objects of the split."""
     rule: Literal["E", "A", "none"] = "E"
     """Scaling rule: E (middle side 10 cm), A (smallest side 4 cm, easy) or none."""
@@ -92,7 +97,7 @@ def _fresh(options: Options) -> tuple[TrialsConfig, Path]:
     own = _names(options)
     config = TrialsConfig(
         planners=tuple(_spec(name, options.weights) for name in dict.fromkeys(names)),
-        objects=len(own) if own else options.objects,
+        objects=len(own) or (_OBJECTS if options.objects is None else options.objects),
         rule=options.rule,
         split=options.split,
         source=options.source,
@@ -113,11 +118,19 @@ def _fresh(options: Options) -> tuple[TrialsConfig, Path]:
 
 def _names(options: Options) -> tuple[str, ...]:
     """Names of the objects where they are not drawn from a split: as given, or the first of a location."""
-    if options.location is None or options.names:
-        return options.names
+    if options.unit is not None and options.source != "file":
+        raise ConfigurationError("--unit is of mesh files", "Give --source file as well, or leave out --unit")
+    if options.location is None and not options.names:
+        return ()
     from keygrasp.objects import Catalog
 
-    return Catalog().names(options.source, location=options.location, unit=options.unit)[: options.objects]
+    if not options.names:
+        count = _OBJECTS if options.objects is None else options.objects
+        return Catalog().names(options.source, location=options.location, unit=options.unit)[: max(count, 0)]
+    if options.objects is not None:
+        raise ConfigurationError("--names already say which objects there are", "Leave out --objects")
+    Catalog().check(options.names, source=options.source)
+    return tuple(f"{name}::{options.unit}" if options.unit and "::" not in name else name for name in options.names)
 
 
 def _spec(name: str, weights: Path | None) -> Any:
@@ -157,10 +170,23 @@ def _run(options: Options, config: TrialsConfig, folder: Path) -> int:
     except KeyboardInterrupt:
         return _stopped(options, config, folder)
     _finish(options, results, folder)
-    faults = [record.scene_fault or record.fault for record in results.records]
-    if faults and all(faults):
-        raise WorkerError(f"none of {len(faults)} trials could be carried out: {faults[0]}", "Mend that and run again")
+    _check_carried_out(results)
     return 0
+
+
+def _check_carried_out(results: Results) -> None:
+    """Name the trials that could not be carried out, and why; scenes that could not be made are no fault of a few."""
+    why = [(record, record.scene_fault or record.fault) for record in results.records]
+    none = all(text for _, text in why)
+    faults = [f"{record.planner} on {record.object_name}: {text}" for record, text in why if record.fault or none]
+    if not faults:
+        return
+    more = [f"and {len(faults) - _NAMED} more, in the report"] if len(faults) > _NAMED else []
+    raise WorkerError(
+        f"{len(faults)} of {len(results.records)} trials could not be carried out: "
+        + "; ".join(faults[:_NAMED] + more),
+        "Mend that and run again with another --report, or leave these objects out",
+    )
 
 
 def _finish(options: Options, results: Results, folder: Path) -> None:

@@ -12,6 +12,8 @@ file       ``FILE.obj``, or ``FILE.obj::mm`` with the unit of its numbers
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -59,6 +61,25 @@ class Catalog:
                 )
         files = meshfiles.mesh_files(place) if place.is_dir() else (place,)
         return tuple(f"{path}{_MARK}{unit}" if unit else str(path) for path in files)
+
+    def check(self, names: Sequence[str], *, source: Source = "embedded") -> None:
+        """Find out before long work whether there are objects of these names; their meshes are not looked at.
+
+        Raises:
+            InputError: If there is none of one name.
+        """
+        if source in ("embedded", "ycb"):
+            known = self.names(source)
+            for name in names:
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, n=1)
+                    remedy = f"Did you mean '{near[0]}'?" if near else "'keygrasp objects list' prints the names"
+                    raise InputError(f"no object of the source '{source}' is named {name!r}", remedy)
+            return
+        for name in names:
+            path = _dexnet_parts(name)[0] if source == "dexnet" else _file_parts(name)[0]
+            if not path.is_file():
+                raise InputError(f"there is no file {path}", "Check the names of the objects")
 
     def prepare(self, name: str, rule: Rule = "E", *, source: Source = "embedded") -> PreparedObject:
         """Scale an object and give it mass, inertia, body frame and convex pieces (KG-1); cached on disk.

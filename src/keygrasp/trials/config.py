@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import keygrasp
+from keygrasp.configuration import check_ranges
 from keygrasp.curriculum import SCHEDULERS
 from keygrasp.errors import ConfigurationError, InputError
 from keygrasp.objects import Catalog, Rule, Source, split
 from keygrasp.protocol import PROTOCOL, RobotName, SceneSpec
 from keygrasp.trials.planners import PlannerSpec, planner_spec
 
+#: Most scenes of a run, which takes a second or more for each: they are all listed before it begins.
+_MOST_SCENES = 1_000_000
 SplitName = Literal["train", "validation", "test"]
 
 
@@ -67,6 +70,13 @@ class TrialsConfig:
         for name, least in (("objects", 1), ("poses", 1), ("up_to", 1), ("workers", 0), ("seed", 0), ("tail", 0)):
             if getattr(self, name) < least:
                 raise ConfigurationError(f"trials: {name} must be at least {least}, not {getattr(self, name)}")
+        check_ranges(self, "trials", {"up_to": (1, 100), "workers": (0, 1024), "budget": (0, _MOST_SCENES)})
+        objects = len(self.names) or self.objects
+        if objects * self.poses > _MOST_SCENES:
+            raise ConfigurationError(
+                f"trials: {objects:,} objects in {self.poses:,} poses are too many scenes",
+                f"Ask for {_MOST_SCENES:,} in all at most",
+            )
         self._check_scheduler()
         if not self.timeout_s > 0:
             raise ConfigurationError(f"trials: timeout_s must be positive, not {self.timeout_s}")

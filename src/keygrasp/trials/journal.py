@@ -19,6 +19,7 @@ Json = dict[str, Any]
 _KIND = "keygrasp-journal"
 _VERSION = 1
 _MAX_BYTES = 2 * 2**30
+_REMEDY = "Free some space or choose another place; what was written before is intact"
 _FIRST_BYTES = f'{{"kind": "{_KIND}"'.encode()
 
 
@@ -57,7 +58,7 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self._storage_error(error, "Choose another place; nothing was started") from error
         try:
             lock(self._fd, self.path, "Wait for it or name another journal")
             self._size = self._load(config)
@@ -143,8 +144,5 @@ class Journal:
             "Resume with the same configuration or name another journal",
         )
 
-    def _storage_error(self, error: OSError) -> StorageError:
-        return StorageError(
-            f"can't write {self.path}: {error.strerror or error}",
-            "Free some space or choose another place; what was written before is intact",
-        )
+    def _storage_error(self, error: OSError, remedy: str = _REMEDY) -> StorageError:
+        return StorageError(f"can't write {self.path}: {error.strerror or error}", remedy)

@@ -126,15 +126,13 @@ class _Pool:
             self._selector.close()
 
     def _start(self) -> None:
-        stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker is stopped
-        process = subprocess.Popen(
-            [sys.executable, "-m", "keygrasp.trials.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env={**os.environ, **SINGLE_THREAD},
-            start_new_session=True,  # Ctrl-C reaches this process only, which then stops its workers
-        )
+        try:
+            process, stderr = _spawn()
+        except OSError as error:  # too many open files or processes, no memory
+            raise WorkerError(
+                f"can't start worker process {len(self._workers) + 1}: {error.strerror or error}",
+                "Ask for fewer workers, or raise the shell's limits ('ulimit -n 1024' for open files)",
+            ) from error
         worker = _Worker(process, stderr, time.monotonic() + START_SECONDS)
         self._workers.append(worker)
         self._selector.register(worker.stdout_fd, selectors.EVENT_READ, worker)
@@ -198,6 +196,22 @@ class _Pool:
                 yield Done(index, None, f"{why} {TRIES} times ({how})")
         if self._waiting:
             self._start()
+
+
+def _spawn() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """A new worker process, and what it writes on its standard error."""
+    with contextlib.ExitStack() as stack:
+        stderr = stack.enter_context(tempfile.TemporaryFile())
+        process = subprocess.Popen(
+            [sys.executable, "-m", "keygrasp.trials.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={**os.environ, **SINGLE_THREAD},
+            start_new_session=True,  # Ctrl-C reaches this process only, which then stops its workers
+        )
+        stack.pop_all()  # closed when the worker is stopped
+    return process, stderr
 
 
 def run_tasks(

@@ -46,7 +46,8 @@ def read_journal(path: Path) -> tuple[Json, tuple[TrialRecord, ...]]:
             raise InputError(f"{path} is larger than {_MAX_JOURNAL // 2**20} MiB", "Is it a journal?")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"can't read {path}: {error}", "Give the folder of a run that was started before") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"can't read {path}: {reason}", "Give the folder of a run that was started before") from error
     lines = text[: text.rfind("\n") + 1].splitlines()
     if not lines:
         raise InputError(f"{path} is empty: its run was stopped before it began", "Start the run again")
