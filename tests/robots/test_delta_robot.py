@@ -110,6 +110,9 @@ def test_without_a_check_nothing_counts_as_grasped_unless_that_is_configured(rob
         outcome = DeltaRobot(driver, TABLE).execute(GRASP)
         assert outcome.outcome is Outcome.EMPTY
         assert "nothing tells" in outcome.message
+        assert "give a check, or set assume_held" in outcome.message
+        told = DeltaRobot(driver, TABLE, remedy="type --holding assumed").execute(GRASP)
+        assert "(type --holding assumed)" in told.message
     with connected(robot, assume_held=True) as driver:
         assert DeltaRobot(driver, TABLE).execute(GRASP).success
 

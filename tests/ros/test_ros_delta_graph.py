@@ -28,6 +28,7 @@ def check_pick(client):
     result = client.pick(on_feedback=lambda feedback: stages.append(feedback.stage)).result
     assert result.outcome.outcome == TrialOutcome.EMPTY, result.outcome.message
     assert "told to close to 2.0 mm, but nothing tells whether the object is held" in result.outcome.message
+    assert "'keygrasp up delta --holding assumed'" in result.outcome.message
     assert result.outcome.opening == pytest.approx(0.002)
     assert not result.outcome.success
     assert stages[-4:] == ["approach", "descend", "close", "lift"]

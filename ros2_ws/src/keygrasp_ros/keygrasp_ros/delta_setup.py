@@ -36,6 +36,12 @@ _BOOT_SECONDS = 0.2
 #: Speeds in the robot's file that the parameter ``speed`` scales.
 _SPEEDS = ("speed", "descend_speed", "lift_speed")
 
+#: What a user can do where nothing tells whether an object is held.
+HOLDING_REMEDY = (
+    "to believe it, start with 'keygrasp up delta --holding assumed'; to say it on the topic 'holding', with "
+    "'--holding topic'; by ros2 launch 'holding:=assumed'"
+)
+
 PARAMETERS = (
     WORKSPACE_FRAME,
     ROBOT_FILE,

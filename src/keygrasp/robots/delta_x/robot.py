@@ -62,6 +62,7 @@ class DeltaRobot:
         driver: The driver; it may be connected later.
         workspace: Where the workspace's frame is; where left out, the calibration that the set-up names.
         holding: Asked after lifting whether the object is held.
+        remedy: What to do about it where nothing tells that, as whoever uses this robot would do it.
 
     Raises:
         InputError: If it is not known where the table is.
@@ -70,14 +71,19 @@ class DeltaRobot:
     name = "delta"
 
     def __init__(
-        self, driver: DeltaX, workspace: Calibration | None = None, *, holding: HoldingCheck | None = None
+        self,
+        driver: DeltaX,
+        workspace: Calibration | None = None,
+        *,
+        holding: HoldingCheck | None = None,
+        remedy: str = "give a check, or set assume_held",
     ) -> None:
         config = driver.config
         if workspace is None and config.calibration is not None:
             workspace = load_calibration(config.calibration)
         if workspace is None or workspace.frame != "workspace":
             raise InputError("it is not known where the table is", "Run 'keygrasp delta calibrate' and name its file")
-        self.driver, self._holding = driver, holding
+        self.driver, self._holding, self._remedy = driver, holding, remedy
         self._pose = workspace.pose
         self._yaw = math.atan2(workspace.pose[1, 0], workspace.pose[0, 0])
         self._held = False
@@ -229,7 +235,7 @@ class DeltaRobot:
                 raise Ended(
                     Outcome.EMPTY,
                     f"the motion was made{told}, but nothing tells whether the object is held: not counted as a grasp "
-                    "(give a check, or set assume_held)",
+                    f"({self._remedy})",
                 )
         elif not self._holding():
             self._held = False

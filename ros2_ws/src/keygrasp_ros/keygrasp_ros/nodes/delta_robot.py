@@ -19,7 +19,15 @@ from keygrasp.robots.delta_x import DeltaRobot, DeltaX, State
 from keygrasp.robots.delta_x.description import describe
 from keygrasp.scene import Outcome, Stage, TrialOutcome
 from keygrasp_ros.delta_publisher import DeltaPublisher, broken, details
-from keygrasp_ros.delta_setup import PARAMETERS, EmulatedPort, HoldingFeed, camera_of, robot_config, table_of
+from keygrasp_ros.delta_setup import (
+    HOLDING_REMEDY,
+    PARAMETERS,
+    EmulatedPort,
+    HoldingFeed,
+    camera_of,
+    robot_config,
+    table_of,
+)
 from keygrasp_ros.diagnostics import Monitor
 from keygrasp_ros.emergency import EmergencyStop
 from keygrasp_ros.grasp_server import GraspJob, GraspServer
@@ -79,7 +87,7 @@ class DeltaRobotNode(OwningNode):
         self._driver = DeltaX(config)  # before the look at the stop: one that comes after it reaches the driver
         if self._stopped.is_set():
             raise InputError("an emergency stop is in force", f"Call the service {RESET_STOP.name}")
-        self._robot = DeltaRobot(self._driver, table, holding=holding)
+        self._robot = DeltaRobot(self._driver, table, holding=holding, remedy=HOLDING_REMEDY)
         self._publisher = DeltaPublisher(self, describe(self._driver.model, config.tool))
         self._parts.append(self._publisher.close)
         self._driver.connect()
