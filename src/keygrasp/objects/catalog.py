@@ -12,12 +12,11 @@ file       ``FILE.obj``, or ``FILE.obj::mm`` with the unit of its numbers
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from keygrasp.errors import InputError
+from keygrasp.errors import InputError, suggestion
 from keygrasp.objects import dexnet, embedded, meshfiles, ycb
 from keygrasp.objects.meshfiles import METRES_PER_UNIT, Unit
 from keygrasp.objects.prepared import PreparedObject, Rule, Source
@@ -72,8 +71,7 @@ class Catalog:
             known = self.names(source)
             for name in names:
                 if name not in known:
-                    near = difflib.get_close_matches(name, known, n=1)
-                    remedy = f"Did you mean '{near[0]}'?" if near else "'keygrasp objects list' prints the names"
+                    remedy = suggestion(name, known, "'keygrasp objects list' prints the names")
                     raise InputError(f"no object of the source '{source}' is named {name!r}", remedy)
             return
         for name in names:

@@ -27,7 +27,7 @@ import torch
 import yaml
 from torch import Tensor
 
-from keygrasp.configuration import config_from, load_config
+from keygrasp.configuration import config_from, load_config, parse_yaml
 from keygrasp.errors import ConfigurationError, suggestion
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.terms import CONDITIONS, TERMS, Step
@@ -204,8 +204,8 @@ def task_of_text(text: str, layout: Layout | None = None, *, where: str = "task"
     if len(text) > MAX_TEXT:
         raise ConfigurationError(f"{where} has {len(text)} characters", f"Give at most {MAX_TEXT}")
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        data = parse_yaml(text)
+    except (yaml.YAMLError, RecursionError) as error:
         raise ConfigurationError(f"{where} is not valid YAML: {error}", "Mend that line") from error
     return task_from(config_from(data, TaskSpec, where=where), layout or Layout(), where=where)
 
