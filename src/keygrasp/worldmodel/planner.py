@@ -52,7 +52,7 @@ class PlannerConfig:
     correlation: float = 0.6
     kept: int = 16
     discount: float = 0.99
-    penalty: float = 1.5
+    penalty: float = 1.0
 
     def __post_init__(self) -> None:
         if not 2 <= self.elites <= self.samples <= 100_000 or not 1 <= self.iterations <= 100:
