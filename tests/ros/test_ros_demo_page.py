@@ -12,4 +12,4 @@ def test_the_page_says_what_no_moves_mean(tmp_path):
     write_page(tmp_path / "report.html", [pick], {"planner": "refined"})
     text = (tmp_path / "report.html").read_text()
     assert ">Moves by the refiner</th>" in text
-    assert "0 means that it expected nothing from a move, and executed that start" in text
+    assert "0 means that one of the scored grasps was best as it stood" in text
