@@ -10,10 +10,12 @@ import numpy as np
 import torch
 
 from keygrasp.sim.tabletop import Tabletop
+from keygrasp.worldmodel.ensemble import Ensemble
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.model import WorldModel
 from keygrasp.worldmodel.planner import Planner, PlannerConfig
-from keygrasp.worldmodel.task_files import RewardTask
+from keygrasp.worldmodel.policies import focused
+from keygrasp.worldmodel.task_files import FileTask, RewardTask
 
 
 def planning_seconds(
@@ -48,3 +50,12 @@ def planning_seconds(
         "horizon": config.horizon,
         "iterations": config.iterations,
     }
+
+
+def decision_times(model: WorldModel, task: FileTask, workspace: Tabletop) -> dict[str, dict[str, Any]]:
+    """:func:`planning_seconds` with all objects, and of an ensemble also with those that the task is about alone."""
+    found = {"all objects": planning_seconds(model, task, workspace)}
+    if isinstance(model, Ensemble):
+        smaller, about, _ = focused(model, task)
+        found["the task's objects"] = planning_seconds(smaller, about, workspace)
+    return found
