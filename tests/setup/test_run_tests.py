@@ -1,5 +1,6 @@
 """scripts/run_tests.py: what counts as passed, and that a foreign pytest plugin doesn't stop it."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -57,3 +58,42 @@ def test_plugin_of_a_distribution_that_pytest_refuses_is_not_loaded(run, tmp_pat
     (site / "old.py").write_text("def pytest_pycollect_makemodule(path, parent):\n    return None\n")
     result = run("def test_a(): pass\n", PYTHONPATH=f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+CROWDED = """
+from pathlib import Path
+import pytest
+pytestmark = pytest.mark.ros
+class TestGraph:
+    @pytest.mark.parametrize("stage", ["lift", "a[b]::c"])
+    def test_slow(self, stage):
+        tried = Path(__file__).with_name(f"tried-{len(stage)}")
+        before = tried.exists()
+        tried.touch()
+        assert before
+def test_good(): pass
+"""
+BROKEN = "import pytest\npytestmark = pytest.mark.ros\ndef test_a(): assert False\ndef test_b(): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "most", "status", "last"),
+    [
+        (CROWDED, 5, 0, "3 passed, 0 failed"),
+        (CROWDED, 1, 1, "1 passed, 2 failed"),
+        (BROKEN, 5, 1, "1 passed, 1 failed"),
+    ],
+)
+def test_what_fails_among_others_is_tried_once_more_alone(tmp_path, monkeypatch, capfd, code, most, status, last):
+    spec = importlib.util.spec_from_file_location("run_tests", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = ros\n")
+    (tmp_path / "test_one.py").write_text(code)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "RUNS", (("ROS 2 graph", "ros", ("-n2",), most),))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "")
+    assert module.main([]) == status
+    output = capfd.readouterr().out
+    assert output.splitlines()[-1].startswith(f"keygrasp: {last}")
+    assert output.count("failed among others and passed alone") == (2 if status == 0 else 0)
