@@ -73,7 +73,7 @@ def test_each_pick_is_a_recording_of_its_own(recorded, refined_graph):
         records, _ = recorded_picks(bag)
         assert [record.plan for record in records] == [answer.result.plan]
         topics = {message.topic for message in read_bag(bag)}
-    assert topics == published - {"/clock", "/pick/task"}  # these picks named no task
+        assert topics == published - {"/clock", "/pick/task"}  # these picks named no task
         assert {"/pick/record", "/camera/depth/image_raw", "/tf_static", "/refined/markers"} <= topics
 
 
