@@ -34,6 +34,11 @@ def test_round_trip_keeps_everything_to_a_tenth_of_a_millimetre(tmp_path):
         assert np.array_equal(before.pose, after.pose)
 
 
+def test_a_shard_whose_scenes_could_not_be_made_is_empty(tmp_path):
+    write_shard(tmp_path / "shard-00000.npz", [])
+    assert read_shard(tmp_path / "shard-00000.npz") == []
+
+
 def test_force_and_way_are_kept_and_unknown_in_older_shards(tmp_path):
     path = tmp_path / "shard-00000.npz"
     plain = scene("a", 1, 3)

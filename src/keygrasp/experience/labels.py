@@ -115,8 +115,8 @@ def write_index(folder: Path, view: OverheadView, gripper: GripperSpec, config: 
 
 
 def write_shard(path: Path, scenes: Sequence[SceneLabels]) -> None:
-    """Write scenes as one shard, whole or not at all."""
-    depth = np.stack([s.depth for s in scenes])
+    """Write scenes as one shard, whole or not at all; one without scenes tells that none could be made."""
+    depth = np.stack([s.depth for s in scenes]) if scenes else np.empty((0, 1, 1), np.float32)
     counts = [len(s.grasps) for s in scenes]
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
@@ -124,13 +124,13 @@ def write_shard(path: Path, scenes: Sequence[SceneLabels]) -> None:
             depth=np.nan_to_num(np.rint(depth / _DEPTH_UNIT), nan=0.0).astype(np.uint16),
             object=np.array([s.object_name for s in scenes], dtype=np.str_),
             seed=np.array([s.seed for s in scenes], dtype=np.int64),
-            pose=np.stack([s.pose for s in scenes]).astype(np.float64),
+            pose=np.array([s.pose for s in scenes], dtype=np.float64).reshape(-1, 4, 4),
             first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            grasps=np.concatenate([s.grasps for s in scenes]).astype(np.float32),
-            outcome=np.concatenate([s.outcome for s in scenes]).astype(np.uint8),
-            proposal=np.concatenate([s.proposal for s in scenes]).astype(np.uint8),
-            force=np.concatenate([s.force for s in scenes]).astype(np.float32),
-            moved=np.concatenate([s.moved for s in scenes]).astype(np.float32),
+            grasps=np.concatenate([np.empty((0, 5), np.float32), *(s.grasps for s in scenes)]).astype(np.float32),
+            outcome=np.concatenate([np.empty(0, np.uint8), *(s.outcome for s in scenes)]).astype(np.uint8),
+            proposal=np.concatenate([np.empty(0, np.uint8), *(s.proposal for s in scenes)]).astype(np.uint8),
+            force=np.concatenate([np.empty(0, np.float32), *(s.force for s in scenes)]).astype(np.float32),
+            moved=np.concatenate([np.empty(0, np.float32), *(s.moved for s in scenes)]).astype(np.float32),
         )
 
 
