@@ -168,7 +168,7 @@ def test_comparing_where_the_table_was_calibrated_gives_the_same_verdicts(tmp_pa
         ({"mass": 30}, "Give kilograms"),
         ({"tries": []}, "tries: 0"),
         ({"tries": [{"grasp": [0, 0, 0, 0, 0.03], "outcome": "fine"}]}, "outcome"),
-        ({"tries": [{"grasp": [0, 0, 0, 0, 0.03], "outcome": "EMPTYY"}]}, "Did you mean 'empty'?"),
+        ({"tries": [{"grasp": [0, 0, 0, 0, 0.03], "outcome": "EMPTY_"}]}, "Did you mean 'empty'?"),
     ],
 )
 def test_tries_that_make_no_sense_are_refused(tmp_path, changes, needle, capsys):

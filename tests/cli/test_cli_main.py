@@ -246,7 +246,7 @@ def test_the_command_begins_with_few_imports():
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("EMPTYY", "Did you mean 'empty'?"),
+        ("EMPTY_", "Did you mean 'empty'?"),
         ("Unreachabel", "Did you mean 'unreachable'?"),
         ("nosuch", "Known: empty, unreachable, random"),
         (7, "Known: empty, unreachable, random"),

@@ -95,7 +95,7 @@ def test_functions_make_a_task_too(layout, row):
     [
         ("name: a\nreward: [{term: closenes, object: blue}]", "Did you mean 'closeness'"),
         ("name: a\nreward: [{term: closeness, object: bleu}]", "Did you mean 'blue'"),
-        ("name: a\nreward: [{term: closeness, object: blue, lengthh: 1}]", "Did you mean 'length'"),
+        ("name: a\nreward: [{term: closeness, object: blue, lengths: 1}]", "Did you mean 'length'"),
         ("name: a\nreward: [{term: closeness}]", "needs 'object'"),
         ("name: a\nreward: [{term: closeness, object: blue, scale: .nan}]", "finite number"),
         ("name: a\nreward: [{term: closeness, object: blue, length: 0}]", "above 0"),
