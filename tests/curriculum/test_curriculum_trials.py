@@ -83,7 +83,7 @@ def test_one_trial_of_each_object_needs_no_such_section():
 @pytest.mark.parametrize("changes", [{"scheduler": "graphs"}, {"budget": 0}, {"scheduler": "all"}, {"budget": -3}])
 def test_a_scheduler_and_a_budget_belong_together(changes):
     values = {"scheduler": "graph", "budget": 10, **changes}
-    with pytest.raises(ConfigurationError, match="scheduler|budget"):
+    with pytest.raises(ConfigurationError, match=r"scheduler|budget"):
         TrialsConfig(**values)
 
 
