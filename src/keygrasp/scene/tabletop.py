@@ -21,3 +21,5 @@ REACH_HIGH = (0.2, 0.2, 0.2)
 OBJECTS = ("red", "blue", "other")
 #: Metres of the overhead camera above the table.
 CAMERA_HEIGHT = 0.8
+#: Metres from the table's middle beyond which an object is lost, which ends an episode.
+LOST_DISTANCE = 0.32

@@ -23,6 +23,7 @@ from keygrasp.scene.tabletop import (
     DECISION_SECONDS,
     FINGER_SPEED,
     GRIP_FORCE,
+    LOST_DISTANCE,
     MOTION_SCALE,
     OBJECTS,
     REACH_HIGH,
@@ -45,8 +46,6 @@ _BLOCK_LOW, _BLOCK_HIGH = np.array([0.075, 0.030, 0.030]), np.array([0.100, 0.04
 _BEGIN = 0.13
 #: Metres that the middles of two objects have between them at least when an episode begins.
 _APART = 0.10
-#: Metres from the table's middle beyond which an object counts as lost.
-_LOST = 0.32
 #: Random objects of the embedded set that a gripper of KG-1 can hold, under rule A.
 _RANDOM = ("004", "008", "010", "012", "013", "017", "018", "019", "022", "023")
 _COLOUR = {"red": (0.80, 0.16, 0.12, 1.0), "blue": (0.12, 0.32, 0.75, 1.0), "other": (0.55, 0.55, 0.52, 1.0)}
@@ -179,7 +178,7 @@ class Tabletop:
         swapped = math.floor((float(self.gripper.tool()[3]) + math.pi / 2) / math.pi) % 2 == 1
         states = {name: _named(name, observer.observe(), swapped) for name, observer in self._observers.items()}
         positions = [self.world.object_pose(handle)[:3, 3] for handle in self.handles.values()]
-        lost = any(np.hypot(p[0], p[1]) > _LOST or p[2] < 0 for p in positions)
+        lost = any(np.hypot(p[0], p[1]) > LOST_DISTANCE or p[2] < 0 for p in positions)
         rgb, depth = self._picture() if self.images else (None, None)
         return TabletopView(states, force, lost, rgb, depth)
 

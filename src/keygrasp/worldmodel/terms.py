@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from keygrasp.scene import GripperSpec, predicates
-from keygrasp.scene.tabletop import REACH_HIGH, REACH_LOW
+from keygrasp.scene.tabletop import LOST_DISTANCE, REACH_HIGH, REACH_LOW
 from keygrasp.worldmodel.layout import MAX_FORCE, Layout
 
 #: Metres between fully opened pads.
@@ -182,5 +182,13 @@ TERMS: dict[str, Term] = {
         force, end_closeness, side, pending, effort,
     )
 }  # fmt: skip
-#: Every condition that may end a task, by its name in task files: the scene's predicates.
-CONDITIONS: dict[str, Callable[[Tensor], Tensor]] = dict(predicates.PREDICATES)
+
+
+def lost(rows: Tensor) -> Tensor:
+    """Whether the object of rows (B, 19) has left the gripper's surroundings, where the workspace ends an episode."""
+    far = torch.hypot(predicates.column(rows, "object_x"), predicates.column(rows, "object_y"))
+    return far > LOST_DISTANCE
+
+
+#: Every condition that may end a task, by its name in task files: the scene's predicates, and a loss.
+CONDITIONS: dict[str, Callable[[Tensor], Tensor]] = {**predicates.PREDICATES, "lost": lost}
