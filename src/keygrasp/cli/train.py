@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import tyro
 
 from keygrasp.cli import console, steps
@@ -62,7 +61,7 @@ def run(argv: list[str]) -> int:
         out.print(f"{name:<24} {value:.4f}")
     spent = {name: seconds for name, seconds in report["seconds"].items() if seconds > 0}
     if "schedule" in report:
-        out.print(_where_batches_went(report["schedule"]), soft_wrap=True)
+        out.print(_where_batches_went(report["schedule"]))
     total = sum(spent.values())
     if total:
         out.print("time: " + ", ".join(f"{name} {100 * value / total:.0f}%" for name, value in spent.items()))
@@ -70,15 +69,16 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _where_batches_went(schedule: dict[str, Any]) -> str:
-    """The schedule's histogram in words."""
-    scenes, labels, edges = (np.array(schedule[name]) for name in ("scenes", "labels", "share_right"))
-    parts = [
-        f"{low:.0%}-{high:.0%} right: {count} scenes, {share:.0%} of the labels"
-        for low, high, count, share in zip(edges[:-1], edges[1:], scenes, labels / max(labels.sum(), 1), strict=True)
-        if count
-    ]
-    return "where batches went: " + "; ".join(parts) + f"; {schedule['never_drawn']} scenes never"
+def _where_batches_went(schedule: dict[str, Any]) -> Any:
+    """The schedule's histogram as a table."""
+    table = console.table("network right", "scenes", "labels", title="where batches went")
+    edges, total = schedule["share_right"], max(sum(schedule["labels"]), 1)
+    for low, high, scenes, labels in zip(edges, edges[1:], schedule["scenes"], schedule["labels"], strict=False):
+        if scenes:
+            table.add_row(f"{100 * low:.0f}–{100 * high:.0f}%", str(scenes), f"{100 * labels / total:.0f}%")
+    if schedule["never_drawn"]:
+        table.add_row("never drawn", str(schedule["never_drawn"]), "0%")
+    return table
 
 
 def _stopped(config: TrainConfig) -> int:

@@ -25,6 +25,8 @@ from keygrasp.refine.dataset import GraspDataset
 _ROUND = 20
 #: Trials a scene, on average, that are given out; a scene's share of them is its share of the next batches.
 _TRIALS = 4
+#: Objects that the report names.
+_SHOWN = 10
 #: Edges of the report's histogram: share of a scene's labels that the network told right.
 _BINS = np.linspace(0, 1, 11)
 
@@ -87,14 +89,14 @@ class LabelSchedule:
         scenes, _ = np.histogram(share, _BINS)
         labels, _ = np.histogram(share, _BINS, weights=visits.trials[tried])
         spread = self.scheduler.estimate().learnability
-        order = np.argsort(-spread, kind="stable")[:10]
+        telling = dict.fromkeys(self._objects[i] for i in np.argsort(-spread, kind="stable"))
         return {
             "share_right": [round(float(edge), 2) for edge in _BINS],
             "scenes": scenes.tolist(),
             "labels": labels.astype(int).tolist(),
             "never_drawn": int((~tried).sum()),
             "always_alike": int(visits.wasted.sum()),
-            "most_telling": [self._objects[i] for i in order],
+            "most_telling": list(telling)[:_SHOWN],
         }
 
     def state(self) -> dict[str, Tensor]:
