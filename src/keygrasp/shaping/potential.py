@@ -104,7 +104,8 @@ class RaisedPotential(Potential):
     A constant changes no optimal policy, but what a learner tries: values that start at 0 in the shaped problem stand
     for Q = Φ (Wiewiora, JAIR 2003). Where Φ lies below the true values, what it marks down isn't tried again, and a
     misleading Φ is never found out. Raised above the largest return it starts the learner optimistically (Even-Dar and
-    Mansour, NIPS 2001): every action looks at least as good as it is until it has been tried.
+    Mansour, NIPS 2001): every action looks at least as good as it is until it has been tried. That holds for tables; a
+    network doesn't stay optimistic about what it hasn't seen (there, :mod:`keygrasp.shaping.guard` bounds the loss).
 
     Args:
         potential: What is raised.
