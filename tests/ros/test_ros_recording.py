@@ -29,7 +29,7 @@ def command(name, *arguments):
     return [sys.executable, "-m", f"keygrasp_ros.{name}", *map(str, arguments)]
 
 
-def finish(child, seconds=30):
+def finish(child, seconds=90):
     out, _ = child.communicate(timeout=seconds)
     assert "Traceback" not in out
     return child.returncode, out

@@ -1,12 +1,15 @@
 """The RViz file against the running graph: each display gets messages of its type, in frames that TF knows."""
 
+import functools
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import yaml
 from keygrasp_ros import rerun_scene, topics
+from keygrasp_ros.waiting import wait_until
 from node_nursery import Forked, run_node
+from ros_calls import never
 from rviz_contract import complaints, subscriptions
 
 from keygrasp.worldmodel.ensemble import Ensemble, EnsembleConfig
@@ -30,13 +33,16 @@ def picked(refined_graph, tmp_path_factory):
         Forked(run_node(name, *arguments), refined_graph.environment, folder / f"{name}.log")
         for name, arguments in (("shaped_reward", ()), ("world_model", imagining))
     ]
+    for topic in (topics.SHAPED_REWARD_MARKERS, topics.IMAGINED_MARKERS):
+        here = functools.partial(refined_graph.node.count_publishers, topic.name)
+        wait_until(here, f"nobody publishes {topic.name}", 60.0, never)
     refined_graph.load_object("013", seed=1)
     answer = refined_graph.pick()
     assert answer.result.plan.planner == "refined"
     yield refined_graph
-    for node in optional:
-        node.kill()
-        node.wait()
+    for node in optional:  # in order, so that others know at once that they have gone
+        node.terminate()
+        assert node.wait(30.0) == 0
 
 
 def test_each_display_shows_something_on_the_running_graph(picked, view):
