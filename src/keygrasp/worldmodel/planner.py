@@ -15,6 +15,7 @@ from torch import Tensor
 from keygrasp.errors import ConfigurationError
 from keygrasp.scene.symbols import SymbolKind
 from keygrasp.scene.tabletop import ACTIONS
+from keygrasp.worldmodel.ensemble import Ensemble
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.model import Belief, WorldModel
 from keygrasp.worldmodel.task_files import RewardTask
@@ -114,7 +115,7 @@ class Planner:
         """
         return self._imagined(belief, self.search(belief))
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def search(self, belief: Belief) -> Tensor:
         """The best actions (H, 5) that were found; see :meth:`plan`."""
         c = self.config
@@ -145,11 +146,12 @@ class Planner:
         What a task's end cuts off counts nothing; the reward of the step that ends it counts.
         """
         c = self.config
+        imagine = self.model.imagine if isinstance(self.model, Ensemble) else self.model.step
         total = belief.symbols.new_zeros(len(sequences))
         going = torch.ones_like(total)
         for t in range(sequences.shape[1]):
             actions = sequences[:, t]
-            after = self.model.step(belief, actions)
+            after = imagine(belief, actions)
             reward = self.task.reward(belief.symbols, actions, after.symbols)
             if c.penalty:
                 reward = reward - c.penalty * (after.deviation @ self._scale)
