@@ -11,6 +11,8 @@ from keygrasp.worldmodel import dynamics
 from keygrasp.worldmodel.ensemble import Ensemble, EnsembleConfig
 from keygrasp.worldmodel.episodes import Episode
 from keygrasp.worldmodel.evaluation import symbol_scores
+from keygrasp.worldmodel.planner import Planner, PlannerConfig
+from keygrasp.worldmodel.task_files import CodeTask
 from keygrasp.worldmodel.training import TrainConfig, mirrored, mirrored_actions, train
 
 
@@ -152,3 +154,13 @@ def test_a_model_comes_back_from_its_file_and_a_broken_file_is_refused(tmp_path,
     save_file(broken.state_dict(), path)
     with pytest.raises(InputError, match="not finite"):
         Ensemble.load(path)
+
+
+def test_planning_leaves_nothing_behind_that_training_stumbles_over(layout, row, model):
+    """Constants are made once and kept: made while planning, they must serve training too."""
+    dynamics._constants.cache_clear()
+    task = CodeTask("still", lambda step: step.after.new_zeros(len(step.after)), layout)
+    settings = PlannerConfig(samples=32, elites=4, iterations=1, horizon=2, kept=1)
+    Planner(model, task, settings).search(model.start(row[None]))
+    brief = TrainConfig(updates=1, first_updates=1, batch=4, horizon=2)
+    train([rising(layout, row, 5, 0)], brief, EnsembleConfig(members=2, hidden=8))

@@ -115,7 +115,7 @@ class Planner:
         """
         return self._imagined(belief, self.search(belief))
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def search(self, belief: Belief) -> Tensor:
         """The best actions (H, 5) that were found; see :meth:`plan`."""
         c = self.config
