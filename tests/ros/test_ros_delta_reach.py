@@ -1,5 +1,7 @@
 """The planning nodes of the Delta's graph plan only what the robot can reach from where TF says that it stands."""
 
+import functools
+
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
@@ -10,8 +12,9 @@ from keygrasp_ros.isolation import free_domain
 from keygrasp_ros.robot_state import transform
 from keygrasp_ros.scene_conversions import scene_message
 from keygrasp_ros.topics import GENERATE, REFINE, TF_STATIC
+from keygrasp_ros.waiting import wait_until
 from node_nursery import run_node
-from ros_calls import Calls
+from ros_calls import Calls, never
 from std_msgs.msg import Header
 from test_ros_refiner import have_weights
 from tf2_msgs.msg import TFMessage
@@ -47,11 +50,19 @@ def test_plans_are_within_the_deltas_reach(fork, monkeypatch, node, service):
         call = Calls(client.node)
         unknown = call(service.type, service.name, request)
         answers = []
-        for depth_below in (0.44, 0.9):
+
+        def is_found(expected):
+            answers.append(call(service.type, service.name, request))
+            return answers[-1].ok and answers[-1].plan.found == expected
+
+        found = []
+        for depth_below, expected in ((0.44, True), (0.9, False)):
             pose = transform("workspace", BASE, make_pose((0.0, 0.0, -depth_below), np.eye(3)), Time())
             stand.publish(TFMessage(transforms=[pose]))
-            answers.append(call(service.type, service.name, request))
-    near, far = answers
+            # A transform and a request that follow each other may be taken up the other way round.
+            wait_until(functools.partial(is_found, expected), f"no plan as expected: {answers}", 20.0, never)
+            found.append(answers[-1])
+    near, far = found
     assert not unknown.ok
     assert BASE in unknown.message
     assert near.ok, near.message

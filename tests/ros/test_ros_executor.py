@@ -298,3 +298,20 @@ def test_one_thread_each_leaves_what_the_user_set(monkeypatch):
     one_thread_each()
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert os.environ.pop("OPENBLAS_NUM_THREADS") == "1"
+
+
+def test_a_shutdown_may_come_while_the_threads_are_started(stack, monkeypatch):
+    """A signal in the moment in which a node begins to spin."""
+    begun, start = threading.Event(), threading.Thread.start
+
+    def slow_start(thread):
+        if thread.daemon and "_spin" not in thread.name:
+            begun.set()
+            time.sleep(0.02)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", slow_start)
+    made = stack()
+    assert begun.wait(5.0)
+    assert made.executor.shutdown(timeout_sec=10.0)
+    assert made.fault is None

@@ -113,7 +113,7 @@ def test_the_simulator_tells_its_symbols(graph):
     got: list[SymbolicState] = []
     with PickClient("symbol_listener") as client:
         client.node.create_subscription(SYMBOLS.type, SYMBOLS.name, got.append, SYMBOLS.qos)
-        wait_until(lambda: len(got) >= 2, "no symbols", 30.0, lambda: False)
+        wait_until(lambda: len(got) >= 2, "no symbols", 90.0, lambda: False)
     state = symbols_of(got[-1])
     assert got[-1].header.frame_id == "workspace"
     assert got[0].episode == got[-1].episode >= 1

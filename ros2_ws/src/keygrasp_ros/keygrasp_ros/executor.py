@@ -66,9 +66,10 @@ class LeanExecutor(Executor):
         """
         # One more waits than may run callbacks: somebody has to take the answers that they wait for.
         work = [self._serve] * (self._limit + 1) + [self._do_given] * self._limit
-        self._threads = [threading.Thread(target=target, daemon=True) for target in work]
-        for thread in self._threads:
+        for target in work:
+            thread = threading.Thread(target=target, daemon=True)
             thread.start()
+            self._threads.append(thread)  # only now: a shutdown may come meanwhile, and joins those that it finds
         self._over.wait()
         if self._faults:
             raise self._faults[0]
@@ -101,11 +102,12 @@ class LeanExecutor(Executor):
         self._is_shutdown = True
         self._over.set()
         self.wake()
-        for _ in self._threads:
+        for _ in range(self._limit):
             self._given.put(None)
-        for thread in self._threads:
+        threads = list(self._threads)
+        for thread in threads:
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        if any(thread.is_alive() for thread in self._threads):
+        if any(thread.is_alive() for thread in threads):
             return False
         with self._lead:
             self._waiting.close()
