@@ -111,9 +111,12 @@ def test_rewards_follow_states_and_a_changed_task(fork, monkeypatch):
 @pytest.mark.slow
 def test_the_simulator_tells_its_symbols(graph):
     got: list[SymbolicState] = []
-    with PickClient("symbol_listener") as client:
-        client.node.create_subscription(SYMBOLS.type, SYMBOLS.name, got.append, SYMBOLS.qos)
+    # By the graph's own client: what else ran in this process may have turned to another domain.
+    listener = graph.node.create_subscription(SYMBOLS.type, SYMBOLS.name, got.append, SYMBOLS.qos)
+    try:
         wait_until(lambda: len(got) >= 2, "no symbols", 90.0, lambda: False)
+    finally:
+        graph.node.destroy_subscription(listener)
     state = symbols_of(got[-1])
     assert got[-1].header.frame_id == "workspace"
     assert got[0].episode == got[-1].episode >= 1
