@@ -29,7 +29,8 @@ from keygrasp.refine.network import default_weights
 from keygrasp.refine.outcome_fit import OutcomeFitConfig, fit_outcomes
 from keygrasp.refine.planners import build
 from keygrasp.refine.state import featurise
-from keygrasp.refine.training import TrainConfig, train
+from keygrasp.refine.train_config import TrainConfig
+from keygrasp.refine.training import train
 from keygrasp.refine.values import Weights
 
 #: Settings of the refiner that are compared; the first is the shipped one.

@@ -27,7 +27,8 @@ from keygrasp.experience.collect import CollectConfig, collect
 from keygrasp.files import write_json
 from keygrasp.provenance import provenance
 from keygrasp.refine.dataset import load_dataset
-from keygrasp.refine.training import TrainConfig, Trainer
+from keygrasp.refine.train_config import TrainConfig
+from keygrasp.refine.training import Trainer
 
 _CONFIG = Path(__file__).parents[1] / "configs" / "refiner.yaml"
 _KINDS = ("n_step", "retrace")

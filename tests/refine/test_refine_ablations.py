@@ -14,7 +14,7 @@ from keygrasp.errors import ConfigurationError
 from keygrasp.refine.ablations import AblationConfig, Variation, _plain, run_ablations, trainings_of
 from keygrasp.refine.inference import FastNetwork
 from keygrasp.refine.network import NetworkConfig, QNetwork
-from keygrasp.refine.training import TrainConfig
+from keygrasp.refine.train_config import TrainConfig
 from keygrasp.trials.planners import FACTORIES, PlannerSpec, build_planner, planner_spec, stream_of
 
 

@@ -14,7 +14,8 @@ from keygrasp.experience.labels import SceneLabels, write_index, write_shard
 from keygrasp.refine.dataset import load_dataset
 from keygrasp.refine.label_schedule import LabelSchedule
 from keygrasp.refine.network import NetworkConfig, load_network
-from keygrasp.refine.training import TrainConfig, train
+from keygrasp.refine.train_config import TrainConfig
+from keygrasp.refine.training import train
 from keygrasp.scene import GripperSpec
 
 SCENES, LABELS, BATCH = 10, 30, 64

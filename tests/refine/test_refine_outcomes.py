@@ -28,7 +28,8 @@ from keygrasp.refine.outcomes import (
 from keygrasp.refine.planners import build
 from keygrasp.refine.refiner import Refiner, RefinerConfig
 from keygrasp.refine.state import featurise
-from keygrasp.refine.training import TrainConfig, train
+from keygrasp.refine.train_config import TrainConfig
+from keygrasp.refine.training import train
 from keygrasp.refine.values import Weights
 from keygrasp.scene import GripperSpec, Outcome
 

@@ -21,7 +21,8 @@ from keygrasp.refine.state import (
     GraspFeatures,
     noisy_heights,
 )
-from keygrasp.refine.training import TrainConfig, train
+from keygrasp.refine.train_config import TrainConfig
+from keygrasp.refine.training import train
 from keygrasp.scene import GripperSpec
 
 SMALL = NetworkConfig(keypoint_hidden=8, channels=(4, 4), hidden=16)

@@ -14,7 +14,8 @@ from keygrasp.refine.batched import BatchedRefinement
 from keygrasp.refine.dataset import GraspDataset
 from keygrasp.refine.network import NetworkConfig
 from keygrasp.refine.state import SceneTensors, featurise
-from keygrasp.refine.training import TrainConfig, Trainer
+from keygrasp.refine.train_config import TrainConfig
+from keygrasp.refine.training import Trainer
 from keygrasp.refine.virtual import virtual_refinement
 from keygrasp.scene import GripperSpec
 

@@ -9,27 +9,25 @@ those of the same process, which the middleware does not count once it counts an
 from __future__ import annotations
 
 import threading
-import weakref
 from typing import Any
 
-from rclpy.context import Context
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
+from keygrasp_ros.own_process import OwnProcess
 from keygrasp_ros.topics import Endpoint, lifeline
 
 #: Seconds within which a node that was killed is missed: the lease, and what a busy machine adds.
 NOTICED_SECONDS = 4.0
-#: Topics of this process by context and full name.
-_OFFERED: weakref.WeakKeyDictionary[Context, weakref.WeakValueDictionary[str, Publisher]] = weakref.WeakKeyDictionary()
+_OFFERED = OwnProcess[Publisher]()
 
 
 def offer(node: Node, endpoint: Endpoint) -> Publisher:
     """Let others know that ``node``, which serves ``endpoint``, lives."""
     topic = lifeline(endpoint)
     publisher = node.create_publisher(topic.type, topic.name, topic.qos)
-    _OFFERED.setdefault(node.context, weakref.WeakValueDictionary())[publisher.topic_name] = publisher
+    _OFFERED.add(node.context, publisher.topic_name, publisher)
     return publisher
 
 
@@ -56,7 +54,7 @@ class Lifeline:
         """Whether there was a server that showed that it lived, and none does so any more."""
         with self._lock:
             cut = self._known and self._alive == 0
-        return cut and self._subscription.topic_name not in _OFFERED.get(self._context, {})
+        return cut and _OFFERED.find(self._context, self._subscription.topic_name) is None
 
     def _changed(self, event: Any) -> None:
         with self._lock:

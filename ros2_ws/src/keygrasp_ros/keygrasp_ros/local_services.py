@@ -6,22 +6,19 @@ server's callback, on a thread of the caller's executor. That saves milliseconds
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from rclpy.callback_groups import CallbackGroup, ReentrantCallbackGroup
-from rclpy.context import Context
-from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.service import Service
 from rclpy.task import Future
 
+from keygrasp_ros.own_process import OwnProcess
 from keygrasp_ros.topics import Endpoint
 
 Answer = Callable[[Any, Any], Any]
-#: Services of this process by context and full name.
-_OFFERED: weakref.WeakKeyDictionary[Context, weakref.WeakValueDictionary[str, Service]] = weakref.WeakKeyDictionary()
+_OFFERED = OwnProcess[Service]()
 
 
 def serve(node: Node, endpoint: Endpoint, answer: Answer) -> None:
@@ -34,7 +31,7 @@ def serve(node: Node, endpoint: Endpoint, answer: Answer) -> None:
             copied: neither side may change what it gave or got.
     """
     service = node.create_service(endpoint.type, endpoint.name, answer, callback_group=ReentrantCallbackGroup())
-    _OFFERED.setdefault(node.context, weakref.WeakValueDictionary())[service.service_name] = service
+    _OFFERED.add(node.context, service.service_name, service)
 
 
 class ServiceCaller:
@@ -67,11 +64,5 @@ class ServiceCaller:
 
     def _local(self) -> Answer | None:
         """What answers in this process; ``None`` where nobody does so (any more)."""
-        service = _OFFERED.get(self._node.context, {}).get(self._client.service_name)
-        if service is None:
-            return None
-        try:
-            with service.handle:
-                return service.callback
-        except InvalidHandle:  # its node was destroyed
-            return None
+        service = _OFFERED.find(self._node.context, self._client.service_name)
+        return None if service is None else service.callback
