@@ -59,19 +59,22 @@ def test_a_physics_engine_puts_every_link_where_the_description_does(tmp_path):
     client = pybullet.connect(pybullet.DIRECT)
     try:
         body = pybullet.loadURDF(
-            str(tmp_path / "delta.urdf"), useFixedBase=True, flags=pybullet.URDF_USE_INERTIA_FROM_FILE
+            str(tmp_path / "delta.urdf"),
+            useFixedBase=True,
+            flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
+            physicsClientId=client,
         )
-        infos = [pybullet.getJointInfo(body, index) for index in range(pybullet.getNumJoints(body))]
+        infos = [pybullet.getJointInfo(body, index, client) for index in range(pybullet.getNumJoints(body, client))]
         for info in infos:
             if info[1].decode() in positions:
-                pybullet.resetJointState(body, info[0], positions[info[1].decode()])
+                pybullet.resetJointState(body, info[0], positions[info[1].decode()], physicsClientId=client)
         assert {info[12].decode() for info in infos} | {BASE} == set(expected)
         for info in infos:
             name = info[12].decode()
-            state = pybullet.getLinkState(body, info[0], computeForwardKinematics=True)
+            state = pybullet.getLinkState(body, info[0], computeForwardKinematics=True, physicsClientId=client)
             np.testing.assert_allclose(state[4], expected[name][:3, 3], atol=1e-6, err_msg=name)
             mass = next(link.mass for link in description.robot.links if link.name == name)
-            assert pybullet.getDynamicsInfo(body, info[0])[0] == pytest.approx(mass, rel=1e-4)
+            assert pybullet.getDynamicsInfo(body, info[0], client)[0] == pytest.approx(mass, rel=1e-4)
     finally:
         pybullet.disconnect(client)
 

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import numpy as np
+import pybullet
 import pytest
 import trimesh
 
@@ -115,6 +116,9 @@ def test_a_world_in_a_used_client_is_as_good_as_new(box, monkeypatch):
 
     new, pose, bodies = tumble(0.04)
     assert tumble(0.06)[0] == new
+    # What somebody's call without a client puts into a client that lies idle is not in the next world.
+    sphere = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1, physicsClientId=new)
+    pybullet.createMultiBody(0, sphere, physicsClientId=new)
     used, again, bodies_again = tumble(0.04)
     assert used == new
     assert np.array_equal(pose, again)

@@ -12,13 +12,18 @@ _idle: list[int] = []
 def take_client(bullet: Any) -> int:
     """An empty client: one that was given back, or a new one.
 
+    A kept client is emptied once more: a call of the engine that names no client goes to client 0, which may lie idle
+    here while somebody else's code in this process believes it to be its own.
+
     Args:
         bullet: The engine's module.
     """
     try:
-        return _idle.pop()
+        client = _idle.pop()
     except IndexError:
         return int(bullet.connect(bullet.DIRECT))
+    bullet.resetSimulation(physicsClientId=client)
+    return client
 
 
 def give_client(bullet: Any, client: int) -> None:
