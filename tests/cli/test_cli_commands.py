@@ -58,6 +58,7 @@ def test_report_of_a_file_that_holds_no_results(text, capsys, tmp_path):
         (["--planner", "reference", "--names", "042", "nosuch"], "named 'nosuch'"),
         (["--planner", "reference", "--names", "042", "--objects", "3"], "Leave out --objects"),
         (["--planner", "reference", "--names", "042", "--unit", "mm"], "--source file"),
+        (["--planner", "reference", "--names", "042", "--source", "file", "--location", "."], "Leave one out"),
         (["--planner", "reference", "--source", "file", "--names", "none.obj"], "no file none.obj"),
         (["--planner", "reference", "--source", "dexnet", "--names", "none.hdf5::a/b"], "no file none.hdf5"),
         (["--resume", "a", "--report", "b"], "--resume and --report"),

@@ -23,8 +23,8 @@ from keygrasp.robots.delta_x import (
     State,
     inverse,
 )
-from keygrasp.robots.delta_x.port import find_port, is_plugged_in
 from keygrasp.robots.delta_x.ramps import Ramp
+from keygrasp.robots.serial_port import find_port, is_plugged_in
 
 pytest.importorskip("serial")
 pytestmark = pytest.mark.hardware

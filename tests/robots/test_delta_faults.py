@@ -21,7 +21,7 @@ from keygrasp.robots.delta_x import (
     State,
 )
 from keygrasp.robots.delta_x.connection import Connection
-from keygrasp.robots.delta_x.port import SerialPort
+from keygrasp.robots.serial_port import SerialPort
 
 pytest.importorskip("serial")
 pytestmark = pytest.mark.hardware

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keygrasp.errors import InputError, RobotError
-from keygrasp.robots.delta_x.port import SerialPort
+from keygrasp.robots.serial_port import SerialPort
 from keygrasp.skills.core import Decision, Pose
 from keygrasp.skills.link import Frame, Kind, Parser, decision_in, encode, pose_frame
 

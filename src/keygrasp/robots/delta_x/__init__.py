@@ -9,10 +9,8 @@ from keygrasp.robots.delta_x.driver import DeltaX
 from keygrasp.robots.delta_x.exits import running
 from keygrasp.robots.delta_x.failures import (
     CommandRejectedError,
-    ConnectionLostError,
     HaltedError,
     NoAnswerError,
-    PortBusyError,
     PositionError,
     RestartedError,
 )
@@ -21,6 +19,7 @@ from keygrasp.robots.delta_x.model import MODELS, DeltaGeometry, DeltaModel, Dia
 from keygrasp.robots.delta_x.robot import DeltaRobot, table_below
 from keygrasp.robots.delta_x.state import State
 from keygrasp.robots.delta_x.workspace import Limit, PathFault, check_path, reachable
+from keygrasp.robots.serial_port import ConnectionLostError, PortBusyError
 
 __all__ = [
     "MODELS",

@@ -13,8 +13,8 @@ from keygrasp.robots.delta_x.figures import Figures
 from keygrasp.robots.delta_x.guardian import Guardian
 from keygrasp.robots.delta_x.link import Link
 from keygrasp.robots.delta_x.model import DeltaModel
-from keygrasp.robots.delta_x.port import SerialPort, find_port
 from keygrasp.robots.delta_x.session import Session
+from keygrasp.robots.serial_port import SerialPort, find_port
 
 log = logging.getLogger(__name__)
 

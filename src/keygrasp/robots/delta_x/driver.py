@@ -19,7 +19,6 @@ from keygrasp.robots.delta_x.config import DeltaConfig
 from keygrasp.robots.delta_x.connection import Connection
 from keygrasp.robots.delta_x.failures import (
     CommandRejectedError,
-    ConnectionLostError,
     HaltedError,
     NoAnswerError,
     PositionError,
@@ -27,12 +26,12 @@ from keygrasp.robots.delta_x.failures import (
 )
 from keygrasp.robots.delta_x.figures import Figures
 from keygrasp.robots.delta_x.model import DeltaModel, load_model
-from keygrasp.robots.delta_x.port import wait_for_port
 from keygrasp.robots.delta_x.ramps import Ramp, turn_seconds
 from keygrasp.robots.delta_x.session import Session, Watch
 from keygrasp.robots.delta_x.state import State
 from keygrasp.robots.delta_x.tracking import Tracker, Whereabouts
 from keygrasp.robots.delta_x.workspace import check_path
+from keygrasp.robots.serial_port import ConnectionLostError, wait_for_port
 
 log = logging.getLogger(__name__)
 _T = TypeVar("_T")

@@ -1,16 +1,8 @@
-"""How talking to the robot can fail."""
+"""How talking to the robot can fail, beside its port (``robots/serial_port.py``)."""
 
 from __future__ import annotations
 
 from keygrasp.errors import RobotError
-
-
-class ConnectionLostError(RobotError):
-    """The port vanished, or was closed by an emergency stop."""
-
-
-class PortBusyError(RobotError):
-    """Another program holds the port."""
 
 
 class CommandRejectedError(RobotError):

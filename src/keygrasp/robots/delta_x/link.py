@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 
 from keygrasp.robots.delta_x.dialects import line
-from keygrasp.robots.delta_x.failures import ConnectionLostError, HaltedError
-from keygrasp.robots.delta_x.port import SerialPort
+from keygrasp.robots.delta_x.failures import HaltedError
 from keygrasp.robots.delta_x.replies import LineReader, Reply
+from keygrasp.robots.serial_port import ConnectionLostError, SerialPort
 
 #: Answers that are kept unread; a robot in order never has more than two.
 _MOST_UNREAD = 1000

@@ -1,4 +1,4 @@
-"""The serial port: opened for one program alone, and every way to lose it turned into one error."""
+"""A robot's serial port: opened for one program alone, and every way to lose it turned into one error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from keygrasp.errors import RobotError
 from keygrasp.extras import require
-from keygrasp.robots.delta_x.failures import ConnectionLostError, PortBusyError
 
 if TYPE_CHECKING:
     import serial
@@ -25,6 +24,14 @@ _READ_SECONDS = 0.05
 _WRITE_SECONDS = 1.0
 #: Seconds between looks for a vanished port.
 _LOOK_SECONDS = 0.1
+
+
+class ConnectionLostError(RobotError):
+    """The port vanished, or was closed by an emergency stop."""
+
+
+class PortBusyError(RobotError):
+    """Another program holds the port."""
 
 
 def find_port(serial_number: str) -> str:
