@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from keygrasp.errors import ConfigurationError, InputError
+from keygrasp.scene import predicates
 from keygrasp.sim.tabletop import Tabletop
-from keygrasp.worldmodel.collect import CollectConfig, collect, episode_path
+from keygrasp.worldmodel.collect import Babbling, CollectConfig, collect, episode_path
 from keygrasp.worldmodel.episodes import read_episodes
 from keygrasp.worldmodel.policies import RandomActions
 from keygrasp.worldmodel.rollouts import Scripted, episode_return, roll_out
@@ -47,6 +48,19 @@ def test_a_collection_goes_on_where_it_stopped_with_the_same_episodes(tmp_path, 
     for one, other in zip(a, b, strict=True):
         assert torch.equal(one.actions, other.actions)
         assert one.truncated != one.terminated
+
+
+def test_babbling_lifts_things_with_weak_grips_and_with_strong_ones(workspace, layout):
+    """What was never held weakly can't teach when it slips."""
+    grips = []
+    for seed in range(5):
+        episode = roll_out(workspace, Babbling(), layout, steps=60, seed=seed)
+        for name in layout.objects:
+            scene = layout.scene_rows(episode.symbols[1:], name)
+            up = predicates.grasped(scene) & (episode.symbols[1:, layout.columns[f"{name}.height"]] > 0.02)
+            grips += episode.actions[up, 4].tolist()
+    assert sum(0 < grip < 0.12 for grip in grips) >= 5
+    assert sum(grip > 0.3 for grip in grips) >= 5
 
 
 def test_a_damaged_episode_stops_a_collection_with_its_name(tmp_path):

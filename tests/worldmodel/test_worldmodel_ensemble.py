@@ -54,6 +54,29 @@ def test_what_is_held_moves_with_the_gripper(layout, row):
     assert blue[2] == pytest.approx(0.02 + 0.4 * 0.03, abs=1e-6)
 
 
+def test_what_nothing_holds_falls_to_the_table_and_no_farther_than_a_decision_lasts(layout, row):
+    lying, low, high = row.clone(), row.clone(), row.clone()
+    column = layout.columns["blue.object_z"]
+    low[column] += 0.05
+    high[column] += 0.17
+    rows = torch.stack([lying, low, high])
+    frame = dynamics.frame_of(rows, torch.zeros(3, 5))
+    after = dynamics.apply(
+        frame, dynamics.Changes(torch.zeros(3, 6), dynamics.falling(frame.fall), torch.zeros(3, 3, 2))
+    )
+    assert torch.allclose(after[:2, column], row[column], atol=1e-6)
+    assert after[2, column] == pytest.approx(float(row[column]) + 0.17 - 0.5 * 9.81 * 0.15**2, abs=1e-4)
+
+
+def test_pads_press_with_the_share_of_their_force_that_they_are_told(layout, row):
+    grips = torch.tensor([-1.0, 0.0, 0.05, 0.5])
+    actions = torch.cat([torch.zeros(4, 4), grips[:, None]], dim=1)
+    frame = dynamics.frame_of(row.repeat(4, 1), actions)
+    pressed = dynamics.pressing(frame.motion, torch.ones(4))
+    after = dynamics.apply(frame, dynamics.Changes(pressed, torch.zeros(4, 3, 7), torch.zeros(4, 3, 2)))
+    assert after[:, layout.columns["gripper_force"]].tolist() == pytest.approx([0.0, 0.0, 1.0, 10.0])
+
+
 def test_predictions_are_the_same_in_a_mirrored_and_a_moved_world(layout, row, model):
     """Mirrored frames and moved tables see the same inputs, up to left and right."""
     rows, actions = random_rows(layout, row, 32)

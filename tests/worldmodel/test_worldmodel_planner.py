@@ -60,6 +60,29 @@ def test_disagreement_costs_and_novelty_pays(layout, row, sliding):
     assert curious.plan(belief).actions[:, 1].mean() < -0.3 < careful.plan(belief).actions[:, 1].mean()
 
 
+def test_a_weak_grip_that_pays_only_while_it_is_kept_is_found(layout, row, sliding):
+    """Among grips that tremble hardly one in 10,000 stays within these bounds for twelve decisions."""
+
+    def kept_so_far(step):  # the height counts how often it was
+        return step.value("gripper_z") > step.before[:, layout.columns["gripper_z"]]
+
+    class Gripping(Sliding):
+        def step(self, belief, actions):
+            after = super().step(belief, torch.zeros_like(actions))
+            weak = (actions[:, 4] > 0.02) & (actions[:, 4] < 0.12)
+            height = layout.columns["gripper_z"]
+            after.symbols[:, height] = torch.where(weak, after.symbols[:, height] + 0.01, 0.0)
+            return after
+
+    model = Gripping(layout)
+    task = CodeTask("keep", lambda s: kept_so_far(s) * s.value("gripper_z"), layout)
+    settings = PlannerConfig(samples=128, elites=12, iterations=3, kept=4, penalty=0.0)
+    row[layout.columns["gripper_z"]] = 0.0
+    actions = Planner(model, task, settings).plan(model.start(row[None])).actions
+    assert ((actions[:, 4] > 0.02) & (actions[:, 4] < 0.12)).all()
+    assert (actions.abs() <= 1).all()
+
+
 def test_the_first_step_is_paid_and_a_step_that_ends_is_too(layout, row, sliding):
     """A flag one step early, or one late, would lose the first reward or add what comes after the end."""
     task = CodeTask("once", lambda s: torch.ones(len(s.after)), layout, of_end=lambda s: s.value("gripper_x") > 0.05)
@@ -123,7 +146,7 @@ def test_what_can_not_be_planned_is_refused(layout, row, sliding):
     bad[0] = math.nan
     with pytest.raises(InputError, match="not finite"):
         Planner(sliding, task, SMALL).plan(sliding.start(bad[None]))
-    for change in ({"elites": 1}, {"horizon": 0}, {"kept": 99, "elites": 64}, {"samples": 10**9}):
+    for change in ({"elites": 1}, {"horizon": 0}, {"kept": 99, "elites": 64}, {"samples": 10**9}, {"steady": 1.5}):
         with pytest.raises(ConfigurationError):
             PlannerConfig(**change)
     with pytest.raises(ConfigurationError):

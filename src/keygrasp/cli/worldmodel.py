@@ -70,8 +70,8 @@ class Train:
     settings: console.OptionalPath = None
     """YAML file of the image model's settings."""
     updates: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
-    """Gradient steps over pieces of episodes: 300, or the image model's settings."""
-    first_updates: int = 1500
+    """Gradient steps over pieces of episodes: 1,000, or the image model's settings."""
+    first_updates: int = 6000
     """Gradient steps over single actions before those, of the ensemble."""
     horizon: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Steps of open-loop prediction in the loss: 5, or the image model's settings."""

@@ -54,7 +54,7 @@ class Study:
     """Models."""
     episodes: int = 3
     """Scenes a seed and task."""
-    updates: int = 300
+    updates: int = 1000
     """Gradient steps of a model over pieces of episodes, after those over single actions."""
     imagination: int = 2000
     """Gradient steps of a Q-network."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from keygrasp.errors import ConfigurationError
 from keygrasp.geometry.poses import Array
+from keygrasp.scene.symbols import SymbolicState
 from keygrasp.scene.tabletop import ACTIONS, OBJECTS, REACH_HIGH, REACH_LOW
 from keygrasp.sim.tabletop import Tabletop, TabletopView
 from keygrasp.worldmodel.episodes import Episode, read_episode, write_episode
@@ -25,8 +26,12 @@ from keygrasp.worldmodel.scripts import EXPERTS
 from keygrasp.worldmodel.task_files import CodeTask
 
 BEHAVIOURS = ("random", "scripted", "novelty")
-#: Probabilities that a grip that changes while something is carried becomes any, a weak one, or an opening one.
-_REGRIP = (0.4, 0.4, 0.2)
+#: Share of the force below which a grip is weak.
+_WEAK = 0.12
+#: Probability that a held object is carried on to another place.
+_ON = 0.7
+#: Probabilities that a grip is kept on the way, slackens, or changes; and of each decision that it then does.
+_HANDLING, _CHANGE = (0.5, 0.2, 0.3), 0.3
 #: Least and largest number of decisions of an episode.
 _LENGTHS = (25, 60)
 
@@ -66,8 +71,10 @@ class Babbling:
 
     A motion is one of: drifting with correlated noise; going to a random pose at a random object, or to a random
     point; and, where the last one went to an object, more often than not squeezing what is between the fingers and
-    carrying it to a random point. Grips, yaws, heights and places are random. A gripper that only trembles in the air
-    would hardly ever touch anything, and one without the reflex hardly ever lift it.
+    carrying it on, to one random place after another while it is held: anywhere, straight up or down, or past another
+    object. Grips, yaws, heights and places are random; weak grips are as frequent as strong ones, and a grip is kept
+    on the way, slackens slowly, or changes at random. A gripper that only trembles in the air would hardly ever touch
+    anything, and one without the reflex hardly ever lift it.
     """
 
     def reset(self, view: TabletopView, seed: int) -> None:
@@ -75,63 +82,100 @@ class Babbling:
         self._random = np.random.default_rng(seed)
         self._left = 0
         self._motion, self._drift, self._grip = "drift", np.zeros(4), 0.0
+        self._object: str = OBJECTS[0]
 
     def act(self, view: TabletopView, row: Tensor) -> Array:
         """See :class:`keygrasp.worldmodel.rollouts.Policy`."""
-        random = self._random
         if self._left == 0:
             self._begin(view)
         self._left -= 1
-        self._drift = 0.7 * self._drift + 0.7 * random.normal(0, 0.6, 4)
+        self._drift = 0.7 * self._drift + 0.7 * self._random.normal(0, 0.6, 4)
         if self._motion == "drift":
             action = np.append(self._drift, self._grip)
         elif self._motion == "squeeze":
             action = np.append(0.1 * self._drift, self._grip)
         elif self._motion == "carry":
-            state = view.states[self._object]
-            if random.random() < 0.3:  # held things are squeezed harder, less, or let go on the way
-                self._grip = float(
-                    random.choice([random.uniform(0, 1), random.uniform(0, 0.2), random.uniform(-1, 0)], p=_REGRIP)
-                )
-            action = towards(state, *self._point, state.gripper_yaw + self._turn, self._grip)
-            if float(np.abs(action[:3]).max()) < 0.3:
-                self._left = 0  # there
-            action[:4] *= self._pace
+            action = self._carry(view.states[self._object])
         else:
-            state = view.states[self._object]
-            x, y = state.object_x + self._offset[0], state.object_y + self._offset[1]
-            # Down on what is below only when it is near; across the table a little higher.
-            far = math.hypot(x - state.gripper_x, y - state.gripper_y) > 0.03
-            z = max(self._point[2], 0.055) if far and self._over else self._point[2]
-            action = towards(state, x, y, z, across(state) + self._turn, self._grip)
-            if float(np.abs(action[:4]).max()) < 0.3:
-                self._left = 0  # there
-            action[:4] += 0.15 * self._drift
+            action = self._approach(view.states[self._object])
         return np.asarray(np.clip(action, -1, 1))
+
+    def _carry(self, state: SymbolicState) -> Array:
+        """Towards the present place with what is held, or was."""
+        if self._handling == "slacken":
+            self._grip *= self._slack
+        elif self._handling == "change" and self._random.random() < _CHANGE:
+            self._grip = self._any_grip()
+        action = towards(state, *self._point, state.gripper_yaw + self._turn, self._grip)
+        if float(np.abs(action[:3]).max()) < 0.3:
+            self._left = 0  # there
+        action[:4] *= self._pace
+        return action
+
+    def _approach(self, state: SymbolicState) -> Array:
+        """Down on what is below only when it is near; across the table a little higher."""
+        cos, sin = math.cos(state.object_yaw), math.sin(state.object_yaw)
+        along, across_it = self._offset
+        x, y = state.object_x + cos * along - sin * across_it, state.object_y + sin * along + cos * across_it
+        far = math.hypot(x - state.gripper_x, y - state.gripper_y) > 0.03
+        z = max(self._point[2], 0.055) if far and self._over else self._point[2]
+        action = towards(state, x, y, z, across(state) + self._turn, self._grip)
+        if float(np.abs(action[:4]).max()) < 0.3:
+            self._left = 0  # there
+        action[:4] += 0.15 * self._drift
+        return action
+
+    def _any_grip(self) -> float:
+        """A grip that closes, weak ones as often as others, and now and then one that opens."""
+        random, kind = self._random, self._random.random()
+        if kind < 0.9:
+            return float(random.uniform(0, _WEAK if kind < 0.45 else 1))
+        return float(random.uniform(-1, 0))
 
     def _begin(self, view: TabletopView) -> None:
         """Choose the next motion."""
         random = self._random
-        if self._motion == "approach" and random.random() < 0.75:
-            self._motion, self._left, self._grip = "squeeze", int(random.integers(3, 5)), float(random.uniform(0, 1))
+        if self._motion == "approach" and random.random() < 0.8:
+            self._motion, self._left = "squeeze", int(random.integers(3, 5))
+            self._grip = abs(self._any_grip())
             return
-        if self._motion == "squeeze" and random.random() < 0.85:
-            self._motion, self._left = "carry", int(random.integers(2, 11))
-            self._turn = float(random.normal(0, 0.5))
-        else:
-            self._motion = str(random.choice(["drift", "approach", "approach", "approach"]))
-            self._left = int(random.integers(3, 9)) if self._motion == "drift" else int(random.integers(6, 16))
-            self._grip = float(random.uniform(-1, -0.5) if random.random() < 0.85 else random.uniform(-0.5, 1))
-            self._object = str(random.choice(OBJECTS))
-            self._turn = float(random.normal(0, 0.25) if random.random() < 0.7 else random.uniform(-1.5, 1.5))
-        self._offset = random.normal(0, 0.015, 2)
+        held = self._motion != "drift" and _held(view.states[self._object])
+        if self._motion == "squeeze" or (self._motion == "carry" and held and random.random() < _ON):
+            self._begin_carrying(view)
+            return
+        self._motion = str(random.choice(["drift", "approach", "approach", "approach"]))
+        self._left = int(random.integers(3, 9)) if self._motion == "drift" else int(random.integers(6, 16))
+        self._grip = float(random.uniform(-1, -0.5) if random.random() < 0.85 else random.uniform(-0.5, 1))
+        self._object = str(random.choice(OBJECTS))
+        self._turn = float(random.normal(0, 0.25) if random.random() < 0.7 else random.uniform(-1.5, 1.5))
+        spread = 0.015 if random.random() < 0.5 else 0.03  # around the middle, or as far as an end
+        self._offset = random.normal(0, (spread, 0.012))
         self._over = bool(random.random() < 0.75)
-        self._pace = float(random.uniform(0.3, 1.0))
         low = random.uniform(REACH_LOW[2], 0.02) if random.random() < 0.75 else random.uniform(0.02, REACH_HIGH[2])
-        if self._motion == "carry":
-            low = random.uniform(REACH_LOW[2], REACH_HIGH[2])
+        self._point = (0.0, 0.0, float(low))
+
+    def _begin_carrying(self, view: TabletopView) -> None:
+        """Choose where to, and what becomes of the grip on the way."""
+        random = self._random
+        self._motion, self._left = "carry", int(random.integers(3, 12))
+        self._turn = float(random.normal(0, 0.5) if random.random() < 0.7 else 0.0)
+        self._pace = float(random.uniform(0.3, 1.0))
+        self._handling = str(random.choice(["keep", "slacken", "change"], p=_HANDLING))
+        self._slack = float(random.uniform(0.6, 0.95))
+        state, kind = view.states[self._object], random.random()
         x, y = random.uniform(REACH_LOW[:2], REACH_HIGH[:2])
-        self._point = (float(x), float(y), float(low))
+        z = random.uniform(REACH_LOW[2], REACH_HIGH[2])
+        if kind < 0.35:  # straight up or down
+            x, y = state.gripper_x, state.gripper_y
+        elif kind < 0.55:  # past an object, or into it
+            other = view.states[str(random.choice(OBJECTS))]
+            x, y = np.array([other.object_x, other.object_y]) + random.normal(0, 0.03, 2)
+            z = random.uniform(REACH_LOW[2], 0.12)
+        self._point = (float(x), float(y), float(z))
+
+
+def _held(state: SymbolicState) -> bool:
+    return state.contact_left and state.contact_right
 
 
 class Curious:

@@ -2,8 +2,9 @@
 
 Networks see each object from the gripper, and predict *changes* in the gripper's frame: what they learn at one place
 on the table, or of one colour, holds at every other. The commanded motions of gripper and fingers are known and count
-as prediction; networks add what differs from them. An object moves by its *hold*, learned, times the motion of a body
-that is fixed to the gripper, plus a learned rest.
+as prediction; networks add what differs from them. By its *hold*, which is learned, an object moves as a body that is
+fixed to the gripper, or as one that falls to the table, plus a learned rest; the force is a learned share of what the
+pads are told to press with, plus a learned rest.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from torch import Tensor
 from keygrasp.scene import GripperSpec
 from keygrasp.scene.predicates import LIFTED_HEIGHT
 from keygrasp.scene.symbols import STABLE_STEPS
-from keygrasp.scene.tabletop import DECISION_SECONDS, FINGER_SPEED, MOTION_SCALE, REACH_HIGH, REACH_LOW
+from keygrasp.scene.tabletop import (
+    DECISION_SECONDS,
+    FINGER_SPEED,
+    GRIP_FORCE,
+    MOTION_SCALE,
+    REACH_HIGH,
+    REACH_LOW,
+)
 from keygrasp.worldmodel.layout import GRIPPER_SYMBOLS, MAX_FORCE, OBJECT_SYMBOLS
 
 _G = {s.name.removeprefix("gripper_"): i for i, s in enumerate(GRIPPER_SYMBOLS)}
@@ -35,8 +43,12 @@ OBJECT_TARGETS = 7
 GRIPPER_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 10.0)
 OBJECT_SCALE = (0.01, 0.01, 0.01, 0.1, 0.01, 0.01, 0.01)
 #: Numbers that a network sees of one object and the gripper.
-INPUTS = 32
+INPUTS = 33
 _FAR = 0.05
+#: Newtons about which it is decided whether a grip holds: a block weighs one or two.
+_WEAK = 1.0
+#: Metres that something falls in one decision.
+_FALL = 0.5 * 9.81 * DECISION_SECONDS**2
 #: Metres between fully opened pads, and from a pad's inner face to its middle.
 _WIDEST = GripperSpec().max_opening
 _PAD_MIDDLE = GripperSpec().pad_thickness / 2
@@ -66,7 +78,8 @@ class Frame:
         cos: (...,) of the gripper's yaw.
         sin: (...,).
         offset: (..., O, 2) metres, an object's middle along and across.
-        motion: (..., 5) commanded metres along, across and up, radians, and metres of opening.
+        motion: (..., 6) commanded metres along, across and up, radians, metres of opening, and newtons of pressing.
+        fall: (..., O) metres, negative, that an object falls in a decision if nothing holds it.
     """
 
     gripper: Tensor
@@ -75,6 +88,7 @@ class Frame:
     sin: Tensor
     offset: Tensor
     motion: Tensor
+    fall: Tensor
 
 
 def frame_of(rows: Tensor, actions: Tensor) -> Frame:
@@ -94,13 +108,15 @@ def frame_of(rows: Tensor, actions: Tensor) -> Frame:
             move[..., 2],
             actions[..., 3] * MOTION_SCALE[3],
             _opening(gripper[..., _G["width"]], actions[..., 4]),
+            actions[..., 4].clamp(min=0) * GRIP_FORCE,
         ],
         dim=-1,
     )
     x = objects[..., 0] - gripper[..., 0:1]
     y = objects[..., 1] - gripper[..., 1:2]
     c, s = cos[..., None], sin[..., None]
-    return Frame(gripper, objects, cos, sin, torch.stack([c * x + s * y, c * y - s * x], dim=-1), motion)
+    fall = -_bottom(objects).clamp(0, _FALL)
+    return Frame(gripper, objects, cos, sin, torch.stack([c * x + s * y, c * y - s * x], dim=-1), motion, fall)
 
 
 def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
@@ -109,7 +125,7 @@ def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
     turn = 2 * (objects[..., _O["yaw"]] - gripper[..., _G["yaw"], None])
     sizes = objects[..., _O["length"] : _O["height"] + 1] / 0.05
     tips = gripper[..., _G["z"], None]
-    bottom = objects[..., _O["z"]] - objects[..., _O["height"]] / 2
+    bottom = _bottom(objects)
     top = bottom + objects[..., _O["height"]]
     width = gripper[..., _G["width"], None]
     # Free space between a pad and the object: what a closing pad, or one that comes from the side, meets first.
@@ -131,11 +147,11 @@ def inputs_of(frame: Frame, actions: Tensor) -> Tensor:
     grip = actions[..., 4]
     lower = torch.tanh((tips + frame.motion[..., 2, None] - top) / 0.01)
     pads = (_pad_distances(frame, turn / 2) / 0.02).clamp(-2, 2)
-    scale = _constant((*MOTION_SCALE, 0.03), frame.motion)
+    scale = _constant((*MOTION_SCALE, 0.03, GRIP_FORCE), frame.motion)
     common = torch.cat(
         [
             frame.motion / scale,
-            grip.clamp(min=0)[..., None],
+            torch.tanh(frame.motion[..., 5:] / _WEAK),
             grip.clamp(max=0)[..., None],
             (gripper[..., _G["width"]] / 0.05)[..., None],
             (gripper[..., _G["force"]] / 20)[..., None],
@@ -226,7 +242,7 @@ def fixed_to_gripper(motion: Tensor, offset: Tensor, rest: Tensor) -> Tensor:
     """Changes (..., O, 7) of objects that are held, as a body does that is fixed to the gripper.
 
     Args:
-        motion: (..., 5) and
+        motion: (..., 6) and
         offset: (..., O, 2) of a frame.
         rest: (..., 6) predicted changes of the gripper.
     """
@@ -238,6 +254,18 @@ def fixed_to_gripper(motion: Tensor, offset: Tensor, rest: Tensor) -> Tensor:
     up = motion[..., 2, None].expand_as(along)
     moved = torch.stack([along, across, up, turn.expand_as(along)], dim=-1) / _constant(OBJECT_SCALE[:4], rest)
     return torch.cat([moved, moved.new_zeros((*moved.shape[:-1], 3))], dim=-1)
+
+
+def falling(fall: Tensor) -> Tensor:
+    """Changes (..., O, 7) of objects that nothing holds, for a frame's ``fall`` (..., O)."""
+    none = torch.zeros_like(fall)
+    return torch.stack([none, none, fall / OBJECT_SCALE[2], none, none, none, none], dim=-1)
+
+
+def pressing(motion: Tensor, share: Tensor) -> Tensor:
+    """Changes (..., 6) of a gripper whose pads press with a share (...,) of what a frame's motion (..., 6) tells."""
+    none = torch.zeros_like(share)
+    return torch.stack([none, none, none, none, none, share * motion[..., 5] / GRIPPER_SCALE[5]], dim=-1)
 
 
 def apply(frame: Frame, changes: Changes) -> Tensor:
@@ -304,12 +332,18 @@ def _constant(values: tuple[float, ...], like: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=64)
 def _constants(values: tuple[float, ...], device: torch.device, kind: torch.dtype) -> Tensor:
-    return torch.tensor(values, device=device, dtype=kind)
+    with torch.inference_mode(mode=False):  # made while planning, they serve training too
+        return torch.tensor(values, device=device, dtype=kind)
 
 
 def _by_object(rows: Tensor) -> Tensor:
     """The objects' symbols (..., O, 13)."""
     return rows[..., GRIPPER:].reshape(*rows.shape[:-1], -1, OBJECT)
+
+
+def _bottom(objects: Tensor) -> Tensor:
+    """Metres (..., O) of the objects' lowest points above the table."""
+    return objects[..., _O["z"]] - objects[..., _O["height"]] / 2
 
 
 def _opening(width: Tensor, grip: Tensor) -> Tensor:

@@ -27,13 +27,13 @@ from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.model import Belief, check_actions
 
 #: Version of the network's inputs and outputs; weights of another are refused.
-FORMAT = "keygrasp-ensemble-1"
+FORMAT = "keygrasp-ensemble-2"
 _MAX_BYTES = 256 * 2**20
 _REMEDY = "Train it anew: keygrasp worldmodel train"
 #: Bounds of log-variances of changes over their scales: a millimetre, and three centimetres.
 _LOG_VARIANCE = (-5.0, 2.0)
 _OWN = dynamics.OBJECT_TARGETS
-#: How sure a network is at first that an object is not held.
+#: How sure a network is at first that an object is not held, and that the pads press on nothing.
 _FREE = 2.0
 
 
@@ -98,7 +98,7 @@ class Ensemble(nn.Module):
         self.first = _Linear(m, dynamics.INPUTS, h, draw)
         self.second = _Linear(m, h, h, draw)
         self.object_head = _Linear(m, h, 1 + 2 * _OWN + 2, draw, gain=0.1)
-        self.gripper_head = _Linear(m, h, 2 * dynamics.GRIPPER_TARGETS, draw, gain=0.1)
+        self.gripper_head = _Linear(m, h, 2 * dynamics.GRIPPER_TARGETS + 1, draw, gain=0.1)
 
     @property
     def device(self) -> torch.device:
@@ -115,12 +115,13 @@ class Ensemble(nn.Module):
 
     # Predictions of members
 
-    def predict(self, motion: Tensor, offset: Tensor, inputs: Tensor) -> Prediction:
+    def predict(self, motion: Tensor, offset: Tensor, fall: Tensor, inputs: Tensor) -> Prediction:
         """Predictions of every member for a batch of its own.
 
         Args:
-            motion: (M, B, 5) and
-            offset: (M, B, O, 2) of frames.
+            motion: (M, B, 6) and
+            offset: (M, B, O, 2) and
+            fall: (M, B, O) of frames.
             inputs: (M, B, O, INPUTS).
         """
         count, batch, objects, _ = inputs.shape
@@ -128,9 +129,12 @@ class Ensemble(nn.Module):
         x = torch.relu(self.first(inputs.flatten(1, 2)))
         x = torch.relu(self.second(x))
         own = self.object_head(x).reshape(by_object)
-        rest, grip_variance = self.gripper_head(x.reshape(by_object).amax(dim=2)).chunk(2, dim=-1)
+        grip = self.gripper_head(x.reshape(by_object).amax(dim=2))
+        rest, grip_variance = grip[..., 1:].chunk(2, dim=-1)
+        rest = rest + dynamics.pressing(motion, torch.sigmoid(grip[..., 0] - _FREE))
         hold = torch.sigmoid(own[..., :1] - _FREE)
-        changes = hold * dynamics.fixed_to_gripper(motion, offset, rest) + own[..., 1 : 1 + _OWN]
+        held, free = dynamics.fixed_to_gripper(motion, offset, rest), dynamics.falling(fall)
+        changes = free + hold * (held - free) + own[..., 1 : 1 + _OWN]
         variance = own[..., 1 + _OWN : 1 + 2 * _OWN]
         return Prediction(Changes(rest, changes, own[..., -2:]), grip_variance, variance)
 
@@ -164,7 +168,7 @@ class Ensemble(nn.Module):
     def _all(self, frame: Frame, inputs: Tensor) -> tuple[Changes, Changes]:
         """Mean and spread over all members."""
         m = self.config.members
-        found = self.predict(*(x.expand(m, *x.shape) for x in (frame.motion, frame.offset, inputs))).mean
+        found = self.predict(*(x.expand(m, *x.shape) for x in (frame.motion, frame.offset, frame.fall, inputs))).mean
         found = found._replace(contacts=torch.sigmoid(found.contacts))
         return Changes(*(x.mean(dim=0) for x in found)), Changes(*(x.std(dim=0, correction=0) for x in found))
 
@@ -176,7 +180,7 @@ class Ensemble(nn.Module):
             parts = x.reshape(m, -1, *x.shape[1:])
             return torch.cat([parts, parts.roll(1, dims=0)], dim=1)  # member g gets parts g and g − 1
 
-        found = self.predict(twice(frame.motion), twice(frame.offset), twice(inputs)).mean
+        found = self.predict(twice(frame.motion), twice(frame.offset), twice(frame.fall), twice(inputs)).mean
         found = found._replace(contacts=torch.sigmoid(found.contacts))
 
         def halves(x: Tensor) -> tuple[Tensor, Tensor]:

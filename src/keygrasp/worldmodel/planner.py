@@ -41,6 +41,8 @@ class PlannerConfig:
         discount: Of rewards, a decision.
         penalty: Reward that one unit of disagreement costs; negative seeks it. Small ones let plans go where the model
             errs in their favour.
+        steady: Share of the samples whose grip is one and the same from some decision on, weak as often as not: a grasp
+            is worth nothing unless it is kept, and among grips that tremble hardly any is.
     """
 
     samples: int = 512
@@ -54,12 +56,15 @@ class PlannerConfig:
     kept: int = 16
     discount: float = 0.99
     penalty: float = 1.0
+    steady: float = 0.25
 
     def __post_init__(self) -> None:
         if not 2 <= self.elites <= self.samples <= 100_000 or not 1 <= self.iterations <= 100:
             raise ConfigurationError("a planner needs 2 elites or more, no more than samples, and 1 to 100 iterations")
         if not 1 <= self.horizon <= 200 or not 0 <= self.kept <= self.elites or not 0 <= self.correlation < 1:
             raise ConfigurationError("a planner needs a horizon of 1 to 200, and no more kept sequences than elites")
+        if not 0 <= self.steady <= 1:
+            raise ConfigurationError(f"a planner's share of steady samples is {self.steady}", "Give 0 to 1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +120,7 @@ class Planner:
         """
         return self._imagined(belief, self.search(belief))
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def search(self, belief: Belief) -> Tensor:
         """The best actions (H, 5) that were found; see :meth:`plan`."""
         c = self.config
@@ -125,9 +130,9 @@ class Planner:
         kept = mean[None]
         best, best_score = mean, -torch.inf
         for _ in range(c.iterations):
-            sequences = (mean + deviation * self._noise()).clamp(-1, 1)
+            sequences = self._steadied((mean + deviation * self._noise()).clamp(-1, 1))
             sequences[: len(kept)] = kept
-            scores = self.score(many, sequences)
+            scores = self.score(many, _actions_of(sequences))
             top, index = scores.topk(c.elites)
             elites = sequences[index]
             if float(top[0]) > best_score:
@@ -138,7 +143,7 @@ class Planner:
             deviation = (weights * (elites - mean).square()).sum(dim=0).sqrt().clamp(min=c.least_deviation)
             kept = elites[: c.kept]
         self._mean = torch.cat([best[1:], best[-1:]])
-        return best
+        return _actions_of(best)
 
     def score(self, belief: Belief, sequences: Tensor) -> Tensor:
         """Scores (N,) of action sequences (N, H, 5), each from its own situation of the belief.
@@ -169,6 +174,23 @@ class Planner:
             noise[:, t] = c.correlation * noise[:, t - 1] + (1 - c.correlation**2) ** 0.5 * noise[:, t]
         return noise
 
+    def _steadied(self, sequences: Tensor) -> Tensor:
+        """The sequences (N, H, 5), the last ones with a grip that stays as it is from some decision on.
+
+        Half of those open the fingers before it: from closed ones the way to a grasp leads through worse.
+        """
+        count, horizon = int(self.config.steady * len(sequences)), self.config.horizon
+        if not count:
+            return sequences
+        device = self.model.device
+        grip = torch.rand((count, 1), generator=self._draw, device=device) * 1.3 - 0.3
+        begin = torch.randint(0, horizon, (count, 1), generator=self._draw, device=device)
+        later = torch.arange(horizon, device=device) >= begin
+        before = sequences[-count:, :, -1].clone()
+        before[: count // 2] = -1.0
+        sequences[-count:, :, -1] = torch.where(later, grip, before)
+        return sequences
+
     @torch.no_grad()
     def _imagined(self, belief: Belief, actions: Tensor) -> Plan:
         symbols, deviations = [belief.symbols[0]], [belief.deviation[0]]
@@ -185,3 +207,9 @@ class Planner:
         deviation = torch.stack(deviations)
         unsure = float((deviation[1:] @ self._scale).mean())
         return Plan(actions, torch.stack(symbols), deviation, value, unsure)
+
+
+def _actions_of(sequences: Tensor) -> Tensor:
+    """Actions (..., 5) of what is searched: the roots of grips that close, so that weak ones have room."""
+    grip = sequences[..., -1:]
+    return torch.cat([sequences[..., :-1], torch.where(grip > 0, grip * grip, grip)], dim=-1)

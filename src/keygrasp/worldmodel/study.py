@@ -31,7 +31,7 @@ from keygrasp.worldmodel.task_files import FileTask
 Json = dict[str, Any]
 CONDITIONS = ("random", "expert", "plan", "imagined", "coupled", "frozen", "scratch")
 #: Seed of the first evaluated scene: none of these is collected.
-_SCENES = 910_000
+_SCENES = 930_000
 
 
 @dataclass(frozen=True)

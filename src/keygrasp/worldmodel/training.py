@@ -41,8 +41,8 @@ class TrainConfig:
         seed: Seed of weights and batches.
     """
 
-    updates: int = 300
-    first_updates: int = 1500
+    updates: int = 1000
+    first_updates: int = 6000
     batch: int = 128
     horizon: int = 5
     learning_rate: float = 2e-3
@@ -156,7 +156,7 @@ def open_loop_loss(model: Ensemble, rows: Tensor, actions: Tensor, valid: Tensor
     total, weight = rows.new_zeros(()), rows.new_zeros(())
     for k in range(actions.shape[2]):
         frame = frame_of(state, actions[:, :, k])
-        found = model.predict(frame.motion, frame.offset, dynamics.inputs_of(frame, actions[:, :, k]))
+        found = model.predict(frame.motion, frame.offset, frame.fall, dynamics.inputs_of(frame, actions[:, :, k]))
         true = dynamics.changes_between(frame, rows[:, :, k + 1])
         each = _likelihood_loss(found, true, config)
         total = total + (each * valid[:, :, k]).sum()
