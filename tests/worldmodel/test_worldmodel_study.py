@@ -50,6 +50,18 @@ def test_returns_are_normalised_seed_by_seed():
     assert summary(records, ["a"], ["plan", "frozen"])["plan"]["worst_task"] == pytest.approx(0.75)
 
 
+def test_a_scene_in_which_the_expert_fails_does_not_hide_others():
+    returns = {"random": (0, 0), "expert": (1, 5), "plan": (4, 2)}
+    records = [
+        {"condition": condition, "task": "a", "seed": seed, "returns": [values[seed]]}
+        for condition, values in returns.items()
+        for seed in (0, 1)
+    ]
+    found = summary(records, ["a"], ["plan"])["plan"]
+    assert found["mean"] == pytest.approx(2.2)
+    assert found["capped_mean"] == pytest.approx(0.7)
+
+
 def test_a_fitted_head_comes_near_the_codes_reward_where_it_has_seen_it(layout, row):
     task = task_from(TaskSpec("a", ({"term": "closeness", "object": "blue"},)), layout)
     rows = row.repeat(61, 1)

@@ -198,6 +198,7 @@ def _report(options: Study, tasks: list[str], conditions: tuple[str, ...], recor
         cells = [found[c]["tasks"].get(task, {}).get("mean") for c in found]
         table.add_row(task, *("–" if v is None else f"{v:.2f}" for v in cells))
     table.add_row("mean", *(f"{found[c]['mean']:.2f}" for c in found), style="bold")
+    table.add_row("mean, each at most 1", *(f"{found[c]['capped_mean']:.2f}" for c in found))
     out = console.output()
     out.print(table)
     gaps = [gap for r in records if r["condition"] == "plan" for gap in r["predicted_minus_realised"]]

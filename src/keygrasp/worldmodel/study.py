@@ -144,7 +144,10 @@ def normalised(records: Sequence[Json], condition: str, task: str) -> list[float
 
 
 def summary(records: Sequence[Json], tasks: Sequence[str], conditions: Sequence[str]) -> Json:
-    """Normalised returns by condition and task: mean, least seed, and standard deviation over seeds."""
+    """Normalised returns by condition and task: mean, least seed, and standard deviation over seeds.
+
+    ``capped_mean`` counts no seed's value of a task as more than 1: scenes in which the expert fails can't raise it.
+    """
     out: Json = {}
     for condition in conditions:
         rows = {task: normalised(records, condition, task) for task in tasks}
@@ -153,6 +156,7 @@ def summary(records: Sequence[Json], tasks: Sequence[str], conditions: Sequence[
             means = {task: float(np.mean(values)) for task, values in rows.items()}
             out[condition] = {
                 "mean": float(np.mean(list(means.values()))),
+                "capped_mean": float(np.mean([np.mean(np.minimum(values, 1.0)) for values in rows.values()])),
                 "worst_task": min(means.values()),
                 "tasks": {
                     task: {"mean": means[task], "sd": float(np.std(values)), "seeds": values}
