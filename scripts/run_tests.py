@@ -25,8 +25,9 @@ CORES = len(os.sched_getaffinity(0))
 
 
 def parallel(workers: int) -> tuple[str, ...]:
-    """Options that spread the test files over processes."""
-    return ("-n", str(workers), "--dist", "loadfile")
+    """Options that spread the test files over processes, the longest first, or in the order of an exploring run."""
+    order = ("--no-loadscope-reorder",) if os.environ.get("KEYGRASP_EXPLORE") else ()
+    return ("-n", str(workers), "--dist", "loadfile", *order)
 
 
 #: Name, expression over pytest's markers, further options, and how many failed tests at the most are tried once more.
