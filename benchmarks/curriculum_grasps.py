@@ -1,8 +1,8 @@
 r"""Which trials teach the refiner most: schedulers on real grasp trials, from executions that were made once.
 
-    keygrasp collect configs/curriculum-pool.yaml        # physics, resumable: about 2.2 core-hours
-    keygrasp collect configs/curriculum-probe.yaml       # about 0.4 core-hours
-    python benchmarks/curriculum_grasps.py --workers 16 --json benchmarks/results/curriculum-grasps.json
+    keygrasp collect configs/curriculum-pool.yaml        # physics, resumable: half a core-hour to two
+    keygrasp collect configs/curriculum-probe.yaml       # a sixth of that
+    python benchmarks/curriculum_grasps.py --json benchmarks/results/curriculum-grasps.json
 
 Reduced, for two cores (a seventh of the physics, a quarter of the trials):
 
