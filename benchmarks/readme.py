@@ -25,6 +25,16 @@ COLUMNS = {
     "robust": "robust",
 }
 
+#: The same of the scenes on which the reference fails.
+TAIL_COLUMNS = {
+    "tail": "tail, single-shot",
+    "tail_up_to_three": "tail, up to three",
+    "tail_graspable": "graspable tail, single-shot",
+    "tail_graspable_up_to_three": "graspable tail, up to three",
+}
+#: Rows of the tables, in this order.
+PLANNERS = ("reference", "geometric", "argmax", "cem", "climb", "refined", "oracle")
+
 Json = dict[str, Any]
 
 
@@ -36,10 +46,10 @@ def rate(value: Json | None) -> str:
     return f"**{100 * value['successes'] / value['trials']:.1f}%** ({max(low, 0):.1f}–{high:.1f})"
 
 
-def success_table(summary: Json, planners: tuple[str, ...]) -> list[str]:
+def success_table(summary: Json, *, columns: Json | None = None, without: tuple[str, ...] = ()) -> list[str]:
     """One row a planner."""
-    found = {name: summary["planners"][name] for name in planners if name in summary["planners"]}
-    columns = {key: title for key, title in COLUMNS.items() if any(p.get(key) for p in found.values())}
+    found = {name: p for name in PLANNERS if name not in without and (p := summary["planners"].get(name))}
+    columns = {k: title for k, title in (columns or COLUMNS).items() if any(p.get(k) for p in found.values())}
     rows = ["| Planner | " + " | ".join(columns.values()) + " |", "| --- " * (len(columns) + 1) + "|"]
     for name, figures in found.items():
         meaningless = ("tail", "kept") if name == "reference" else ()  # they are what it defines
@@ -58,37 +68,36 @@ def source(path: Path, data: Json) -> str:
     )
 
 
-def trials_section(stem: str, title: str, planners: tuple[str, ...]) -> list[str]:
+def trials_section(stem: str, title: str) -> list[str]:
     """A table with its title and origin; nothing where the file is missing."""
     path = RESULTS / f"{stem}.json"
     if not path.is_file():
         return []
     data = read_json(path)
-    return [title, "", *success_table(data, planners), "", source(path, data), ""]
+    return [title, "", *success_table(data), "", source(path, data), ""]
 
 
 def evaluation_section() -> list[str]:
-    """The tail of rule E from ``keygrasp evaluate``; nothing where it was not made."""
+    """Each rule of ``keygrasp evaluate``, all objects and then the tail; nothing where it was not made."""
     path = RESULTS / "evaluation.json"
     if not path.is_file():
         return []
     data = read_json(path)
-    rule = data["rules"]["E"]
-    columns = {
-        "tail": "tail, single-shot",
-        "tail_up_to_three": "tail, up to three",
-        "tail_graspable": "graspable tail, single-shot",
-        "tail_graspable_up_to_three": "graspable tail, up to three",
-    }
-    rows = ["| Planner | " + " | ".join(columns.values()) + " |", "| --- " * (len(columns) + 1) + "|"]
-    for name, own in rule["planners"].items():
-        if name != "reference":
-            rows.append(f"| `{name}` | " + " | ".join(rate(own[key]) for key in columns) + " |")
-    title = (
-        f"The tail: {rule['tail_scenes']} scenes of rule E on which the reference fails, "
-        f"{rule['tail_graspable_scenes']} of them graspable:"
-    )
-    return [title, "", *rows, "", source(path, data), ""]
+    config, lines = data["config"], []
+    plain = {key: title for key, title in COLUMNS.items() if key != "tail"}
+    for rule, found in data["rules"].items():
+        title = f"{len(config['seeds'])} scenes of each of {config['objects']} unseen objects, rule {rule}"
+        lines += [f"{title}{' (easy)' if rule == 'A' else ''}, free gripper:", ""]
+        lines += [*success_table(found, columns=plain), ""]
+        if rule == "E":
+            lines += [
+                f"The tail: {found['tail_scenes']} scenes of rule E on which the reference fails, "
+                f"{found['tail_graspable_scenes']} of them graspable:",
+                "",
+                *success_table(found, columns=TAIL_COLUMNS, without=("reference",)),
+                "",
+            ]
+    return [*lines, source(path, data), ""]
 
 
 def speed_section() -> list[str]:
@@ -125,21 +134,12 @@ def agreement_line(data: Json) -> str:
 
 def block() -> str:
     """The text between the marks."""
-    names = ("reference", "geometric", "argmax", "cem", "climb", "refined")
     parts = [
-        *trials_section("trials-e-gripper", "300 unseen objects, rule E, free gripper:", names),
         *evaluation_section(),
-        *trials_section("trials-e-ur5", "The same objects, executed by the UR5:", names),
-        *trials_section("trials-a-gripper", "300 unseen objects, rule A (easy):", names),
-        *trials_section(
-            "trials-e-robust", "60 objects of rule E, each grasp also executed ten times with errors:", names
-        ),
-        *trials_section(
-            "trials-e-oracle",
-            "48 objects of rule E with the oracle as the ceiling:",
-            (*names, "oracle"),
-        ),
-        *trials_section("trials-adversarial", "Two adversarial objects of Dex-Net, 20 poses each:", names),
+        *trials_section("trials-e-ur5", "300 unseen objects, rule E, executed by the UR5:"),
+        *trials_section("trials-e-oracle", "48 objects of rule E with the oracle as the ceiling:"),
+        *trials_section("trials-ycb", "All 78 objects of YCB at their own size, two poses each, graspable or not:"),
+        *trials_section("trials-adversarial", "Two adversarial objects of Dex-Net, 20 poses each:"),
         *speed_section(),
     ]
     return "\n".join(parts)
