@@ -97,6 +97,7 @@ def test_variations_are_trained_tried_compared_and_taken_up_again(training, tmp_
     assert found["base"]["difference"]["difference"] == 0
     assert all(each["single_shot"]["trials"] == 1 for each in found.values())
     assert found["retrace"]["shares"]["rollouts"] > 0
+    assert 0 <= found["retrace"]["final"]["validation_auroc"] <= 1
     told = []
     again = run_ablations(config, lambda what, done, total: told.append((what, done, total)))
     assert again["trainings"] == found

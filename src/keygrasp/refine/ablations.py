@@ -145,7 +145,12 @@ def _trainings(config: AblationConfig, tell: OnProgress) -> Json:
         tried[variation.name].append(_trials(config, f"{variation.name}-seed{seed}", [spec], tell)["refined"])
     base = tried[config.trainings[0].name]
     return {
-        name: {**_figures(runs, base), "shares": _mean_shares(reports[name]), "labels": reports[name][0]["labels"]}
+        name: {
+            **_figures(runs, base),
+            "shares": _means(reports[name], "shares"),
+            "final": _means(reports[name], "final"),
+            "labels": reports[name][0]["labels"],
+        }
         for name, runs in tried.items()
     }
 
@@ -194,9 +199,10 @@ def _figures(
     }
 
 
-def _mean_shares(reports: Sequence[Json]) -> dict[str, float]:
-    names = reports[0]["shares"]
-    return {name: sum(report["shares"][name] for report in reports) / len(reports) for name in names}
+def _means(reports: Sequence[Json], part: str) -> dict[str, float]:
+    """Means over the seeds of what all reports have in one part."""
+    names = set.intersection(*(set(report[part]) for report in reports))
+    return {name: sum(report[part][name] for report in reports) / len(reports) for name in sorted(names)}
 
 
 def _merged(settings: Json, changes: Json) -> Json:
