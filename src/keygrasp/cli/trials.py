@@ -128,9 +128,7 @@ def _names(options: Options) -> tuple[str, ...]:
         count = _OBJECTS if options.objects is None else options.objects
         return Catalog().names(options.source, location=options.location, unit=options.unit)[: max(count, 0)]
     if options.location is not None:
-        raise ConfigurationError(
-            "--names and --location both say which objects there are", "Leave one out"
-        )
+        raise ConfigurationError("--names and --location both say which objects there are", "Leave one out")
     if options.objects is not None:
         raise ConfigurationError("--names already say which objects there are", "Leave out --objects")
     Catalog().check(options.names, source=options.source)
