@@ -40,6 +40,8 @@ def test_collect_train_evaluate_and_plan_follow_each_other(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "closeness(blue)" in said
     assert "R² of changes" in said
+    assert main(["worldmodel", "plan", "--task", str(task)]) == 0  # with the model that ships
+    assert "closeness(blue)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

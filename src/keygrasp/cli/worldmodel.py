@@ -95,8 +95,8 @@ class Evaluate:
 
     task: Tasks
     """Task files."""
-    model: Path = _MODEL
-    """The model."""
+    model: console.OptionalPath = None
+    """The model, instead of the one that ships."""
     data: console.OptionalPath = None
     """Folder of held-out episodes on which predictions are scored."""
     episodes: int = 3
@@ -113,8 +113,8 @@ class PlanTask:
 
     task: Path
     """Task file."""
-    model: Path = _MODEL
-    """The model."""
+    model: console.OptionalPath = None
+    """The model, instead of the one that ships."""
     seed: int = 0
     """Chooses the scene."""
     picture: console.OptionalPath = None
@@ -345,10 +345,11 @@ def _plan(options: PlanTask) -> int:
     return 0
 
 
-def _model(path: Path) -> WorldModel:
-    from keygrasp.worldmodel.loading import load_model
+def _model(path: Path | None) -> WorldModel:
+    """The named model, or the one that ships."""
+    from keygrasp.worldmodel.loading import default_model, load_model
 
-    return load_model(path)
+    return load_model(default_model() if path is None else path)
 
 
 def _task(path: Path) -> FileTask:
