@@ -139,6 +139,11 @@ class SymbolicState:
         for symbol in SYMBOLS:
             object.__setattr__(self, symbol.name, _checked(symbol, getattr(self, symbol.name)))
 
+    @property
+    def grasped(self) -> bool:
+        """Whether both pads touch the object."""
+        return self.contact_left and self.contact_right
+
     def to_row(self) -> Array:
         """The state as a row (D,)."""
         values = (getattr(self, symbol.name) for symbol in SYMBOLS)

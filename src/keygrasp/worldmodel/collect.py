@@ -139,7 +139,7 @@ class Babbling:
             self._motion, self._left = "squeeze", int(random.integers(3, 5))
             self._grip = abs(self._any_grip())
             return
-        held = self._motion != "drift" and _held(view.states[self._object])
+        held = self._motion != "drift" and view.states[self._object].grasped
         if self._motion == "squeeze" or (self._motion == "carry" and held and random.random() < _ON):
             self._begin_carrying(view)
             return
@@ -172,10 +172,6 @@ class Babbling:
             x, y = np.array([other.object_x, other.object_y]) + random.normal(0, 0.03, 2)
             z = random.uniform(REACH_LOW[2], 0.12)
         self._point = (float(x), float(y), float(z))
-
-
-def _held(state: SymbolicState) -> bool:
-    return state.contact_left and state.contact_right
 
 
 class Curious:

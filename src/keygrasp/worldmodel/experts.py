@@ -102,7 +102,7 @@ class Pick:
     def __call__(self, states: States) -> Array:
         """The action."""
         state = states[self.reach.object]
-        if state.contact_left and state.contact_right:
+        if state.grasped:
             rise = np.clip(self.height - state.height, -0.03, 0.03)
             return towards(state, state.gripper_x, state.gripper_y, state.gripper_z + rise, None, self.force)
         x, y = self.reach.place(state)
@@ -136,11 +136,10 @@ class Place:
         state = states[self.pick.reach.object]
         y = state.object_y if self.y is None else self.y
         off = np.array([self.x - state.object_x, y - state.object_y])
-        held = state.contact_left and state.contact_right
-        self.done = bool(np.hypot(*off) < 0.03 and state.height < 0.01 and not held)
+        self.done = bool(np.hypot(*off) < 0.03 and state.height < 0.01 and not state.grasped)
         if self.done:
             return towards(state, state.gripper_x, state.gripper_y, REACH_HIGH[2], None, -1.0)
-        if not held:
+        if not state.grasped:
             return self.pick(states)
         far = float(np.hypot(*off)) > 0.015
         lift = (_CARRIED if far else 0.002) - state.height
@@ -168,9 +167,8 @@ class Sort:
         """The action."""
         for part in self.parts:
             state = states[part.pick.reach.object]
-            held = state.contact_left and state.contact_right
             sign = 1.0 if part.x >= 0 else -1.0
-            if held or sign * state.object_x < abs(part.x) - 0.015:
+            if state.grasped or sign * state.object_x < abs(part.x) - 0.015:
                 return part(states)
         state = next(iter(states.values()))
         return towards(state, state.gripper_x, state.gripper_y, REACH_HIGH[2], None, -1.0)

@@ -58,7 +58,10 @@ def rollout_picture(layout: Layout, real: Tensor, imagined: Tensor, deviation: T
 
 
 def _from_above(layout: Layout, real: Tensor, imagined: Tensor) -> str:
-    """Paths of the gripper and the objects, with the objects' outlines at the beginning and at the end."""
+    """Paths of the gripper and the objects, with the objects' outlines at the beginning and at the end.
+
+    What lies outside is cut off: a picture in a picture.
+    """
     parts = [f'<rect width="{_TOP}" height="{_TOP}" fill="#f7f7f5" stroke="{_GRID}"/>']
     reach = _pixels(torch.tensor([[-REACH_HIGH[0], REACH_HIGH[1]], [REACH_HIGH[0], -REACH_HIGH[1]]]))
     (x0, y0), (x1, y1) = reach[0].tolist(), reach[1].tolist()
@@ -78,10 +81,8 @@ def _from_above(layout: Layout, real: Tensor, imagined: Tensor) -> str:
     parts.append(_path(imagined[:, :2], _GRIPPER, dashed=True))
     x, y = _pixels(real[:1, :2])[0].tolist()
     parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{_GRIPPER}"/>')
-    parts.append(
-        _text(10, _TOP - 10, "from above, 52 cm wide · filled: objects at the beginning · dot: gripper", size=10)
-    )
-    return "".join(parts)
+    caption = _text(0, _TOP + 16, "from above, 52 cm wide · filled: objects at the beginning · dot: gripper", size=10)
+    return f'<svg width="{_TOP}" height="{_TOP}">{"".join(parts)}</svg>{caption}'
 
 
 def _outline(own: Tensor, colour: str, *, fill: bool = False, dashed: bool = False) -> str:
@@ -133,7 +134,8 @@ def _chart(
             parts.append(f'<polyline points="{text}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>')
     parts.append(_text(0, -6, f"{label} in {unit}", size=11))
     parts.append(
-        _text(-6, 10, f"{high:.2f}", size=10, anchor="end") + _text(-6, _CHART_H, f"{low:.2f}", size=10, anchor="end")
+        _text(-6, 10, f"{high:.2f}", size=10, anchor="end")
+        + _text(-6, _CHART_H, f"{round(low, 2) + 0.0:.2f}", size=10, anchor="end")  # no minus before a 0
     )
     parts.append(_text(_CHART_W, _CHART_H + 13, f"{steps * DECISION_SECONDS:.1f} s", size=10, anchor="end"))
     return "".join(parts)
