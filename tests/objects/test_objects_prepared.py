@@ -32,13 +32,21 @@ def test_rule_a_shrinks_the_smallest_to_four_centimetres_and_never_enlarges(exte
     assert extents[0] * scale == pytest.approx(min(0.04, extents[0]))
 
 
+@given(sides)
+def test_rule_s_shrinks_to_small_objects_and_never_enlarges(extents):
+    scaled = np.array(extents) * scale_factor(extents, "S")
+    assert scaled[0] <= 0.02 + 1e-12 and scaled[2] <= 0.20 + 1e-12
+    assert np.all(scaled <= extents)
+    assert np.allclose(scaled, extents) or np.isclose(scaled[0], 0.02) or np.isclose(scaled[2], 0.20)
+
+
 def test_no_rule_keeps_the_size_and_an_unknown_one_is_named():
     assert scale_factor(np.array([1.0, 2.0, 3.0]), "none") == 1
-    with pytest.raises(InputError, match=r"unknown scaling rule 'B'.*E, A, none"):
+    with pytest.raises(InputError, match=r"unknown scaling rule 'B'.*E, A, S, none"):
         scale_factor(np.array([1.0, 2.0, 3.0]), "B")
 
 
-@given(sides, st.sampled_from(["E", "A", "none"]))
+@given(sides, st.sampled_from(["E", "A", "S", "none"]))
 @settings(max_examples=40, deadline=None)
 def test_mass_and_inertia_of_a_block(extents, rule):
     prepared = block(extents, rule)

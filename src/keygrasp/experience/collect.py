@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class CollectConfig:
     Attributes:
         out: Folder for the labels; shards that are there already are kept.
         split: Object split: ``train`` or ``validation`` (``test`` is refused).
-        rule: Scaling rule of KG-1.
+        rule: Scaling rule: those of KG-1, or S for small objects.
         objects: How many of the split's objects, drawn with the seed; 0 takes all.
         scenes: Scenes in all, spread evenly over the objects.
         random: Random feasible grasps a scene.
@@ -89,8 +89,8 @@ class CollectConfig:
     def __post_init__(self) -> None:
         if self.split not in ("train", "validation"):
             raise ConfigurationError(f"collect: split is {self.split!r}", "Test objects are never learned from")
-        if self.rule not in ("E", "A"):
-            raise ConfigurationError(f"collect: rule is {self.rule!r}", "Known: E, A")
+        if self.rule not in get_args(Rule):
+            raise ConfigurationError(f"collect: rule is {self.rule!r}", f"Known: {', '.join(get_args(Rule))}")
         known = ("even", *SCHEDULERS)
         if self.scheduler not in known:
             raise ConfigurationError(f"collect: scheduler is {self.scheduler!r}", f"Known: {', '.join(known)}")

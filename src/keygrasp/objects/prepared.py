@@ -14,7 +14,7 @@ from keygrasp.geometry.meshes import Faces, convex_hull, mass_properties, orient
 from keygrasp.geometry.poses import Array
 from keygrasp.objects.categories import shape_category
 
-Rule = Literal["E", "A", "none"]
+Rule = Literal["E", "A", "S", "none"]
 Source = Literal["embedded", "ycb", "dexnet", "file"]
 
 #: KG-1: kilograms per cubic metre, and the bounds of an object's mass in kilograms.
@@ -25,6 +25,9 @@ RULE_E_MIDDLE = 0.10
 RULE_E_LONGEST = 0.22
 #: KG-1 rule A: metres that the oriented box's smallest side has at most.
 RULE_A_SMALLEST = 0.04
+#: Rule S, of small objects to learn from and no part of KG-1: metres that the smallest side has at most, and the longest.
+RULE_S_SMALLEST = 0.02
+RULE_S_LONGEST = 0.20
 
 #: Arrays of a stored object; an entry without them is broken.
 STORED = frozenset(
@@ -65,10 +68,12 @@ class PreparedObject:
 
 
 def scale_factor(extents: Array, rule: Rule) -> float:
-    """Factor by which an object with sorted box sides ``extents`` (3,) in metres is scaled under a rule of KG-1.
+    """Factor by which an object with sorted box sides ``extents`` (3,) in metres is scaled under a rule.
 
     ``"E"`` makes the middle side 10 cm unless the longest would exceed 22 cm, which is then 22 cm. ``"A"`` shrinks the
-    object until its smallest side has 4 cm and leaves smaller ones as they are. ``"none"`` keeps the size.
+    object until its smallest side has 4 cm and leaves smaller ones as they are. ``"S"`` shrinks it until its smallest
+    side has at most 2 cm and its longest at most 20 cm: spoons, bricks and bolts, to learn from. ``"none"`` keeps the
+    size. KG-1 knows all but ``"S"``.
 
     Raises:
         InputError: If the rule is unknown.
@@ -78,6 +83,8 @@ def scale_factor(extents: Array, rule: Rule) -> float:
         return min(RULE_E_MIDDLE / middle, RULE_E_LONGEST / longest)
     if rule == "A":
         return min(RULE_A_SMALLEST, smallest) / smallest
+    if rule == "S":
+        return min(1.0, RULE_S_SMALLEST / smallest, RULE_S_LONGEST / longest)
     if rule == "none":
         return 1.0
     raise InputError(f"unknown scaling rule {rule!r}", f"Choose one of {', '.join(get_args(Rule))}")
