@@ -149,10 +149,27 @@ def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., Non
     start, function, packed = compiled.run, compiled.function, compiled.packed_metadata
     grid, constants = launch.grid, launch.constants
     current_device, current_stream = torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream
+    hooks = (None, None, None)  # Triton's own see the first launch of each kind only
+    version = triton.__version__[:4]
+    if version not in ("3.6.", "3.7.") or start.global_scratch_size or start.profile_scratch_size:
+
+        def repeat(*raw: Any) -> None:
+            start(*grid, current_stream(current_device()), function, packed, *hooks, *raw, *constants)
+
+        return repeat
+    # What these versions' launcher passes on where no scratch memory is wanted; going through it costs a µs.
+    begin, flags = start.launch, (start.launch_cooperative_grid, start.launch_pdl)
+    if version == "3.6.":
+        middle = (function, *flags, None, None, packed, *hooks)
+
+        def repeat(*raw: Any) -> None:
+            begin(*grid, current_stream(current_device()), *middle, *raw, *constants)
+
+        return repeat
+    middle = (function, *flags, packed, *hooks, None, None, start.arg_annotations, start.kernel_signature)
 
     def repeat(*raw: Any) -> None:
-        # Triton's own hooks (None here) see the first launch of each kind only.
-        start(*grid, current_stream(current_device()), function, packed, None, None, None, *raw, *constants)
+        begin(*grid, current_stream(current_device()), *middle, (*raw, *constants))
 
     return repeat
 
