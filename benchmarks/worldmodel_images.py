@@ -53,6 +53,10 @@ def montage(rows: list[Tensor]) -> np.ndarray:
     return np.concatenate(lines)
 
 
+def _figure(value: float | None) -> str:
+    return "    –" if value is None else f"{value:5.2f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True)
@@ -65,8 +69,10 @@ def main() -> None:
     model = load_images_model(arguments.model, symbols_from="images")
     episodes = [e for e in read_episodes(arguments.data, model.layout) if len(e) >= _CONTEXT + _STEPS]
     scores = image_scores(model, episodes)
-    for score in scores:
-        print(score.steps, {name: round(value, 2) for name, value in score.r2.items()}, score.f1)
+    ahead = ", ".join(str(score.steps) for score in scores)
+    print(f"{scores[0].pieces} pieces of {len(episodes)} episodes; R², then F1, {ahead} decisions ahead")
+    for name in (*scores[0].r2, *scores[0].f1):
+        print(f"{name:15}", *(_figure((score.r2 | score.f1)[name]) for score in scores))
     results = {
         "episodes": len(episodes),
         "context": _CONTEXT,

@@ -256,10 +256,14 @@ def _print_scores(scores: list[Json]) -> None:
         return
     table = console.table("symbol", *(f"{s['steps']} ahead" for s in scores), title="R² of changes, F1 of contacts")
     for name in scores[0]["r2_of_change"]:
-        table.add_row(name, *(f"{s['r2_of_change'][name]:.3f}" for s in scores))
+        table.add_row(name, *map(_figure, (s["r2_of_change"][name] for s in scores)))
     for name in scores[0]["f1"]:
-        table.add_row(name, *(f"{s['f1'][name]:.3f}" for s in scores))
+        table.add_row(name, *map(_figure, (s["f1"][name] for s in scores)))
     console.output().print(table)
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def _evaluate(options: Evaluate) -> int:

@@ -11,26 +11,32 @@ from torch import Tensor
 
 from keygrasp.scene.symbols import SymbolKind
 from keygrasp.worldmodel.episodes import Episode, windows
-from keygrasp.worldmodel.layout import Layout
+from keygrasp.worldmodel.layout import UNIT_SCALE, Layout
 from keygrasp.worldmodel.model import WorldModel
+
+#: What varies by less than this share of its unit's scale has no R²: a millimetre, a tenth of a newton or of a step.
+_LEAST_VARIATION = 0.01
 
 
 @dataclass(frozen=True)
 class SymbolScores:
-    """Scores some steps ahead.
+    """Scores some steps ahead; ``None`` where there was nothing to be told apart.
 
     Attributes:
         steps: How many.
-        r2: R² of each real symbol and angle, pooled over objects, by the symbol's name.
-        r2_of_change: R² of the change since the prediction began: 0 for a model that says that all stays as it is.
-        f1: F1 of each contact, pooled over objects.
+        r2: R² of each real symbol and angle, pooled over objects, by the symbol's name; ``None`` where the true values
+            hardly vary (root mean square below a millimetre, a tenth of a newton or of a step): errors over next to
+            nothing say nothing.
+        r2_of_change: R² of the change since the prediction began: 0 for a model that says that all stays as it is;
+            ``None``, too, where hardly anything changed, and 0 steps ahead.
+        f1: F1 of each contact, pooled over objects; ``None`` without contacts.
         pieces: Predictions that were scored.
     """
 
     steps: int
-    r2: dict[str, float]
-    r2_of_change: dict[str, float]
-    f1: dict[str, float]
+    r2: dict[str, float | None]
+    r2_of_change: dict[str, float | None]
+    f1: dict[str, float | None]
     pieces: int
 
 
@@ -57,27 +63,34 @@ def score_rows(layout: Layout, steps: int, start: Tensor, true: Tensor, predicte
     groups: dict[str, list[int]] = {}
     for index, name in enumerate(layout.names):
         groups.setdefault(name.rpartition(".")[2], []).append(index)
-    r2, change, f1 = {}, {}, {}
+    r2: dict[str, float | None] = {}
+    change: dict[str, float | None] = {}
+    f1: dict[str, float | None] = {}
     for name, columns in groups.items():
         symbol = layout.symbols[columns[0]]
         t, p, s = true[:, columns], predicted[:, columns], start[:, columns]
         if symbol.kind is SymbolKind.BOOLEAN:
-            hits = float(((t > 0.5) & (p > 0.5)).sum())
-            f1[name] = 2 * hits / max(float((t > 0.5).sum() + (p > 0.5).sum()), 1.0)
+            hits, there = float(((t > 0.5) & (p > 0.5)).sum()), float((t > 0.5).sum())
+            f1[name] = 2 * hits / (there + float((p > 0.5).sum())) if there else None
         elif symbol.kind is SymbolKind.ANGLE:
             period = symbol.high - symbol.low
-            r2[name] = _r2(_circle(t, period), _circle(p, period))
-            change[name] = _r2(_wrapped(t - s, period), _wrapped(t - s, period) + _wrapped(p - t, period))
+            turned, off = _wrapped(t - s, period), _wrapped(p - t, period)
+            r2[name] = _r2(_circle(t, period), _circle(p, period), 1.0)
+            change[name] = _r2(turned, turned + off, 1.0, about=0.0) if steps else None
         elif symbol.kind is SymbolKind.REAL:
-            r2[name] = _r2(t, p)
-            change[name] = _r2(t - s, p - s, about=0.0)
+            scale = UNIT_SCALE[symbol.unit]
+            r2[name] = _r2(t, p, scale)
+            change[name] = _r2(t - s, p - s, scale, about=0.0) if steps else None
     return SymbolScores(steps, r2, change, f1, len(true))
 
 
-def _r2(true: Tensor, predicted: Tensor, about: float | None = None) -> float:
-    """1 − squared errors over squared distances from the mean of each column, or from ``about``."""
+def _r2(true: Tensor, predicted: Tensor, scale: float, about: float | None = None) -> float | None:
+    """1 − squared errors over squared distances from the mean of each column, or from ``about``; see SymbolScores."""
     centre = true.mean(dim=0) if about is None else about
-    return 1 - float((true - predicted).square().sum() / (true - centre).square().sum().clamp(min=1e-9))
+    variation = (true - centre).square().mean()
+    if float(variation.sqrt()) < _LEAST_VARIATION * scale:
+        return None
+    return 1 - float((true - predicted).square().mean() / variation)
 
 
 def _circle(angle: Tensor, period: float) -> Tensor:

@@ -9,7 +9,6 @@ Symbols change little in a step, so that the prior's means of lengths and angles
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -66,33 +65,23 @@ class Latent:
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """A distribution of (u, v): the symbols', and mean and standard deviation (B, R) of the residual part."""
+    """A distribution of (u, v): the symbols', and mean and standard deviation (B, R) of the residual part.
+
+    A prior's symbols have the heads before all else, (H, B, …).
+    """
 
     symbols: SymbolDistribution
     mean: Tensor
     spread: Tensor
-
-    @classmethod
-    def stack(cls, guesses: Sequence[Guess]) -> Guess:
-        """Guesses (B, …) of T steps as one (B, T, …)."""
-        symbols = [guess.symbols for guess in guesses]
-        location, spread = (torch.stack([getattr(s, name) for s in symbols], dim=1) for name in ("location", "spread"))
-        mean, deviation = (torch.stack([getattr(g, name) for g in guesses], dim=1) for name in ("mean", "spread"))
-        return cls(SymbolDistribution(symbols[0].kinds, location, spread), mean, deviation)
 
     def detach(self) -> Guess:
         """The same numbers, through which no gradient flows."""
         return Guess(self.symbols.detach(), self.mean.detach(), self.spread.detach())
 
     def divergence(self, other: Guess) -> Tensor:
-        """(...,) KL divergence of this guess from another, in nats."""
+        """(...,) KL divergence of this guess from another, in nats; one a head where either has heads."""
         residual = gaussian_divergence(self.mean, self.spread, other.mean, other.spread)
         return self.symbols.divergence(other.symbols) + residual
-
-    def sample(self, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Features (B, F) and residual (B, R), drawn."""
-        noise = torch.randn(self.mean.shape, generator=generator, device=self.mean.device)
-        return self.symbols.sample(generator), self.mean + noise * self.spread
 
 
 class RecurrentNetwork(nn.Module):
@@ -138,18 +127,16 @@ class RecurrentNetwork(nn.Module):
         memory: Tensor = self.cell(self.input(inputs), latent.memory)
         return memory
 
-    def prior(self, memory: Tensor, before: Tensor) -> list[Guess]:
-        """What each head expects before an image is seen; the residual part is the same for all.
+    def prior(self, memory: Tensor, before: Tensor) -> Guess:
+        """What is expected before an image is seen: symbols (H, B, …) by each head, and the residual part (B, R).
 
         Args:
             memory: (B, M) of this step.
             before: (B, F) symbols of the step before.
         """
         mean, spread = self.prior_residual(memory).chunk(2, dim=-1)
-        return [
-            Guess(SymbolDistribution.of(self.kinds, head(memory), before), mean, _positive(spread))
-            for head in self.prior_symbols
-        ]
+        outputs = torch.stack([head(memory) for head in self.prior_symbols])
+        return Guess(SymbolDistribution.of(self.kinds, outputs, before), mean, _positive(spread))
 
     def encode(self, images: Tensor) -> Tensor:
         """What images (B, 4, 64, 64) in the network's own scale show, (B, hidden)."""
@@ -161,8 +148,7 @@ class RecurrentNetwork(nn.Module):
         outputs = self.posterior(torch.cat([memory, codes], dim=-1))
         first = self.kinds.outputs
         symbols, mean, spread = outputs.tensor_split([first, first + self.config.residual], dim=-1)
-        base = memory.new_zeros((*memory.shape[:-1], self.kinds.size))
-        return Guess(SymbolDistribution.of(self.kinds, symbols, base), mean, _positive(spread))
+        return Guess(SymbolDistribution.of(self.kinds, symbols), mean, _positive(spread))
 
     def draw(self, latent: Latent) -> Tensor:
         """The decoder's images (B, 4, 64, 64), in the network's own scale."""
@@ -171,9 +157,11 @@ class RecurrentNetwork(nn.Module):
 
     def scaled(self, images: Tensor) -> Tensor:
         """Images (..., 4, 64, 64) of colours in [0, 1] and depth in metres, as the network sees them: around 0."""
-        colours, depth = images[..., :3, :, :], images[..., 3:, :, :]
-        height = torch.where(depth > 0, (self.config.camera_height - depth) / _HEIGHT, 0.0)
-        return torch.cat([colours - 0.5, height.clamp(-1.0, 3.0)], dim=-3)
+        return torch.cat([images[..., :3, :, :] - 0.5, self.heights(images[..., 3:, :, :])], dim=-3)
+
+    def heights(self, depth: Tensor) -> Tensor:
+        """Depths in metres, 0 where nothing is seen, as the network sees them: 1 is ten centimetres above the table."""
+        return torch.where(depth > 0, (self.config.camera_height - depth) / _HEIGHT, 0.0).clamp(-1.0, 3.0)
 
     def unscaled(self, images: Tensor) -> Tensor:
         """The inverse of :meth:`scaled`."""
@@ -222,11 +210,11 @@ class RecurrentModel:
         """See :class:`keygrasp.worldmodel.model.WorldModel`."""
         latent = self.latent(belief)
         memory = self.network.advance(latent, check_actions(actions, len(belief.symbols)))
-        heads = self.network.prior(memory, latent.symbols)
-        features = torch.stack([head.symbols.features() for head in heads])
+        prior = self.network.prior(memory, latent.symbols)
+        features = prior.symbols.features()
         rows = self.layout.from_features(features.mean(dim=0))
-        each = torch.stack([self.layout.from_features(part) for part in features])
-        return Belief(rows, _spread(self.layout, each, rows), torch.cat([memory, heads[0].mean], dim=-1))
+        each = self.layout.from_features(features)
+        return Belief(rows, _spread(self.layout, each, rows), torch.cat([memory, prior.mean], dim=-1))
 
     def latent(self, belief: Belief) -> Latent:
         """The latent that a belief of this model stands for."""
@@ -243,7 +231,7 @@ class RecurrentModel:
         if images is None:
             if self._from_images:
                 raise InputError("this model reads symbols off images, and there is none", "Give images")
-            residual = self.network.prior(memory, before)[0].mean
+            residual = self.network.prior(memory, before).mean
         else:
             shape = (len(rows), CHANNELS, IMAGE_SIZE, IMAGE_SIZE)
             if tuple(images.shape) != shape:

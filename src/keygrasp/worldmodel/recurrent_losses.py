@@ -4,6 +4,11 @@ The four terms: squared error of the decoder's images; negative log-likelihood o
 KL between posterior and prior of (u, v), balanced as in Hafner et al. (DreamerV2, ICLR 2021; weights as in DreamerV3,
 2023); and the negative log-likelihood of the symbols under the prior when K actions are followed without looking. Both
 likelihoods are weighted by variances, see :meth:`keygrasp.worldmodel.recurrent_symbols.SymbolDistribution.nll`.
+
+A GPU is kept waiting by many small operations, not by large ones. Only what a step needs of the step before is
+computed step by step: images are encoded and drawn, priors and likelihoods computed, for all steps at once. Nothing
+here waits for a value to come back from the device, and all randomness is drawn before, so that all of it can be
+recorded once and played back.
 """
 
 from __future__ import annotations
@@ -14,110 +19,98 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from keygrasp.errors import InputError
-from keygrasp.worldmodel.episodes import Episode
 from keygrasp.worldmodel.recurrent import Guess, Latent, RecurrentNetwork
+from keygrasp.worldmodel.recurrent_data import Sequences
+from keygrasp.worldmodel.recurrent_symbols import SymbolDistribution
 
 #: Weights of the two sides of the KL: what moves the prior, and what moves the posterior; nats that cost nothing.
 PRIOR_SIDE, POSTERIOR_SIDE, FREE_NATS = 1.0, 0.1, 1.0
+#: What the losses are, in order.
+LOSSES = ("image", "symbols", "divergence", "open_loop")
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
-    """N pieces of L actions, batch first; rows after an episode's end are not ``valid``.
+class Noise:
+    """All that is random in the losses of N pieces of L actions, K of which are followed without looking.
 
     Attributes:
-        features: (N, L+1, F) true symbols as features.
-        images: (N, L+1, 4, 64, 64) in the network's scale.
-        actions: (N, L, 5).
-        valid: (N, L+1) whether a row belongs to its episode.
+        symbols: (N, L+1, G), normal, of the posterior's Gaussian features.
+        residual: (N, L+1, R), normal, of the posterior's residual part.
+        imagined: (N, K, R), normal, of the prior's residual part.
+        given: (N, 1) whether the symbols of a piece are told to the memory; or it goes on from those it saw. It is the
+            whole piece that is, as at run time: where each row was told half of the time, the posterior could take
+            symbols from the memory, which had just been told them, instead of reading them off the image.
+        start: (N, 1, 1) row from which is imagined.
     """
 
-    features: Tensor
-    images: Tensor
-    actions: Tensor
-    valid: Tensor
+    symbols: Tensor
+    residual: Tensor
+    imagined: Tensor
+    given: Tensor
+    start: Tensor
+
+    @classmethod
+    def draw(cls, network: RecurrentNetwork, shape: tuple[int, int], horizon: int, generator: torch.Generator) -> Noise:
+        """Draw it for (N, L) = ``shape``, on the generator's device, which is the network's."""
+        (count, length), device = shape, generator.device
+
+        def normal(rows: int, size: int) -> Tensor:
+            return torch.randn(count, rows, size, generator=generator, device=device)
+
+        residual = network.config.residual
+        return cls(
+            normal(length + 1, len(network.kinds.gaussian)),
+            normal(length + 1, residual),
+            normal(horizon, residual),
+            torch.rand(count, 1, generator=generator, device=device) < 0.5,
+            torch.randint(length - horizon + 1, (count, 1, 1), generator=generator, device=device),
+        )
 
 
-def draw_sequences(
-    network: RecurrentNetwork, episodes: Sequence[Episode], batch: int, length: int, generator: torch.Generator
-) -> Sequences:
-    """Pieces of ``length`` actions from episodes drawn at random; shorter episodes are filled with their last row.
-
-    Raises:
-        InputError: If an episode has no images.
-    """
-    device = next(network.parameters()).device
-    rows, colours, depths, actions, valid = [], [], [], [], []
-    for _ in range(batch):
-        episode = episodes[int(torch.randint(len(episodes), (1,), generator=generator))]
-        if episode.rgb is None or episode.depth is None:
-            raise InputError("an episode has no images", "Collect them: keygrasp worldmodel collect --images")
-        steps = len(episode)
-        start = int(torch.randint(max(steps - length, 0) + 1, (1,), generator=generator))
-        at = start + torch.arange(length + 1)
-        inside, kept = at <= steps, at.clamp(max=steps)
-        rows.append(episode.symbols[kept])
-        colours.append(episode.rgb[kept])
-        depths.append(episode.depth[kept])
-        actions.append(episode.actions[at[:-1].clamp(max=steps - 1)] * inside[1:, None])
-        valid.append(inside)
-    # Colours travel to the device as bytes, a quarter of what they are as numbers.
-    rgb = torch.stack(colours).to(device).permute(0, 1, 4, 2, 3).float() / 255
-    depth = torch.stack(depths).to(device)[:, :, None]
-    return Sequences(
-        network.layout.features(torch.stack(rows)).to(device),
-        network.scaled(torch.cat([rgb, depth], dim=2)),
-        torch.stack(actions).to(device),
-        torch.stack(valid).to(device),
-    )
-
-
-def sequence_losses(
-    network: RecurrentNetwork, sequences: Sequences, horizon: int, generator: torch.Generator, image_scale: float
-) -> dict[str, Tensor]:
-    """Means over valid rows of ``image``, ``symbols``, ``divergence`` and ``open_loop``.
+def sequence_losses(network: RecurrentNetwork, sequences: Sequences, noise: Noise, image_scale: float) -> Tensor:
+    """(4,) means over valid rows of what :data:`LOSSES` names.
 
     Args:
         network: The network.
         sequences: Pieces of L actions.
-        horizon: K, steps of the open-loop prediction; at most L.
-        generator: Source of samples, on the network's device.
+        noise: See :class:`Noise`; says K.
         image_scale: Weight of the images' squared error, which is summed over the pixels.
     """
-    latents, posterior, priors = _posterior_pass(network, sequences, generator)
     weight = sequences.valid.float()
-    flat = Latent(*(torch.stack(part, dim=1).flatten(0, 1) for part in zip(*map(_parts, latents), strict=True)))
+    latents, posterior = _posterior_pass(network, sequences, noise)
+    blank = network.blank(len(weight)).symbols[:, None]
+    prior = network.prior(latents.memory, torch.cat([blank, latents.symbols[:, :-1]], dim=1))
+    flat = Latent(*(part.flatten(0, 1) for part in (latents.memory, latents.symbols, latents.residual)))
     error = (network.draw(flat) - sequences.images.flatten(0, 1)).square().sum(dim=(1, 2, 3)) / 2
-    divergences = torch.stack([balanced_divergence(posterior, prior) for prior in priors]).mean(dim=0)
-    return {
-        "image": image_scale * _mean(error.view_as(weight), weight),
-        "symbols": _mean(posterior.symbols.nll(sequences.features, weighted=True), weight),
-        "divergence": _mean(divergences, weight),
-        "open_loop": _open_loop(network, sequences, latents, horizon, generator),
-    }
+    return torch.stack(
+        [
+            image_scale * _mean(error.view_as(weight), weight),
+            _mean(posterior.symbols.nll(sequences.features, weighted=True), weight),
+            _mean(balanced_divergence(posterior, prior).mean(dim=0), weight),
+            _open_loop(network, sequences, latents, noise),
+        ]
+    )
 
 
-def _posterior_pass(
-    network: RecurrentNetwork, sequences: Sequences, generator: torch.Generator
-) -> tuple[list[Latent], Guess, list[Guess]]:
-    """Latents of each row (L+1 of them), the posterior of all rows (N, L+1, …), and each head's prior of them."""
+def _posterior_pass(network: RecurrentNetwork, sequences: Sequences, noise: Noise) -> tuple[Latent, Guess]:
+    """Latents of all rows (N, L+1, …), and the posterior of them."""
     count, rows = sequences.valid.shape
     codes = network.encode(sequences.images.flatten(0, 1)).view(count, rows, -1)
-    latent = network.blank(count)
-    memory = latent.memory
-    latents, posteriors, priors = [], [], []
+    latent, latents, seen = network.blank(count), [], []
     for t in range(rows):
-        if t:
-            memory = network.advance(latent, sequences.actions[:, t - 1])
-        priors.append(network.prior(memory, latent.symbols))
-        posteriors.append(network.see(memory, codes[:, t]))
-        features, residual = posteriors[-1].sample(generator)
-        # At run time the symbols may be given or read off the image: the network learns to go on from both.
-        given = torch.rand(count, 1, generator=generator, device=memory.device) < 0.5
-        latent = Latent(memory, torch.where(given, sequences.features[:, t], features), residual)
+        memory = network.advance(latent, sequences.actions[:, t - 1]) if t else latent.memory
+        guess = network.see(memory, codes[:, t])
+        symbols = torch.where(noise.given, sequences.features[:, t], guess.symbols.sample(noise.symbols[:, t]))
+        latent = Latent(memory, symbols, torch.addcmul(guess.mean, noise.residual[:, t], guess.spread))
         latents.append(latent)
-    return latents, Guess.stack(posteriors), [Guess.stack(head) for head in zip(*priors, strict=True)]
+        seen.append(guess)
+    return _latents(latents), Guess(
+        SymbolDistribution(
+            network.kinds, _stacked([g.symbols.location for g in seen]), _stacked([g.symbols.spread for g in seen])
+        ),
+        _stacked([g.mean for g in seen]),
+        _stacked([g.spread for g in seen]),
+    )
 
 
 def balanced_divergence(posterior: Guess, prior: Guess) -> Tensor:
@@ -127,29 +120,41 @@ def balanced_divergence(posterior: Guess, prior: Guess) -> Tensor:
     return PRIOR_SIDE * to_prior + POSTERIOR_SIDE * to_posterior
 
 
-def _open_loop(
-    network: RecurrentNetwork,
-    sequences: Sequences,
-    latents: Sequence[Latent],
-    horizon: int,
-    generator: torch.Generator,
-) -> Tensor:
+def _open_loop(network: RecurrentNetwork, sequences: Sequences, latents: Latent, noise: Noise) -> Tensor:
     """NLL of symbols over K actions from one row of each piece, all heads' mean, nothing seen on the way."""
-    steps = sequences.actions.shape[1]
-    start = int(torch.randint(steps - horizon + 1, (1,), generator=generator, device=generator.device))
-    latent, total, weight = latents[start], sequences.features.new_zeros(()), sequences.valid.float()
-    for k in range(start + 1, start + horizon + 1):
-        memory = network.advance(latent, sequences.actions[:, k - 1])
-        heads = network.prior(memory, latent.symbols)
-        nll = torch.stack([head.symbols.nll(sequences.features[:, k], weighted=True) for head in heads]).mean(dim=0)
-        total = total + _mean(nll, weight[:, k]) / horizon
-        features = torch.stack([head.symbols.features() for head in heads]).mean(dim=0)
-        latent = Latent(memory, features, heads[0].sample(generator)[1])
-    return total
+    horizon = noise.imagined.shape[1]
+    at = noise.start + torch.arange(horizon + 1, device=noise.start.device)[:, None]
+
+    def rows(values: Tensor, first: int, count: int) -> Tensor:
+        """(N, count, …) of values (N, L+1 or L, …), counted from where each piece's imagination begins."""
+        index = at[:, first : first + count].expand(-1, -1, values.shape[-1])
+        return values.gather(1, index)
+
+    memory, symbols, residual = (rows(part, 0, 1)[:, 0] for part in (latents.memory, latents.symbols, latents.residual))
+    latent, actions, found = Latent(memory, symbols, residual), rows(sequences.actions, 0, horizon), []
+    for k in range(horizon):
+        memory = network.advance(latent, actions[:, k])
+        prior = network.prior(memory, latent.symbols)
+        found.append(prior.symbols)
+        residual = torch.addcmul(prior.mean, noise.imagined[:, k], prior.spread)
+        latent = Latent(memory, prior.symbols.features().mean(dim=0), residual)
+    imagined = SymbolDistribution(
+        network.kinds,
+        torch.stack([step.location for step in found], dim=2),
+        torch.stack([step.spread for step in found], dim=2),
+    )
+    nll = imagined.nll(rows(sequences.features, 1, horizon), weighted=True).mean(dim=0)
+    return _mean(nll, rows(sequences.valid.float()[..., None], 1, horizon)[..., 0])
 
 
-def _parts(latent: Latent) -> tuple[Tensor, Tensor, Tensor]:
-    return latent.memory, latent.symbols, latent.residual
+def _latents(steps: Sequence[Latent]) -> Latent:
+    """Latents (N, …) of T steps as one (N, T, …)."""
+    return Latent(*(_stacked([getattr(step, name) for step in steps]) for name in ("memory", "symbols", "residual")))
+
+
+def _stacked(steps: Sequence[Tensor]) -> Tensor:
+    """Values (N, …) of T steps as one (N, T, …)."""
+    return torch.stack(list(steps), dim=1)
 
 
 def _mean(values: Tensor, weight: Tensor) -> Tensor:

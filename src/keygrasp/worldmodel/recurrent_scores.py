@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -16,7 +17,11 @@ from keygrasp.worldmodel.recurrent import RecurrentModel
 
 @torch.no_grad()
 def image_scores(
-    model: RecurrentModel, episodes: Sequence[Episode], steps: Sequence[int] = (0, 1, 5, 15), context: int = 5
+    model: RecurrentModel,
+    episodes: Sequence[Episode],
+    steps: Sequence[int] = (0, 1, 5, 15),
+    context: int = 5,
+    stride: int = 10,
 ) -> list[SymbolScores]:
     """Score symbols after ``context`` actions that were followed by eye, and some steps further without looking.
 
@@ -25,16 +30,22 @@ def image_scores(
         episodes: With images; those that are too short are left out.
         steps: Steps without looking; 0 scores what was read off the last image.
         context: Actions that are followed before.
+        stride: Rows between the beginnings of the pieces of an episode that are scored: at its first rows nothing is
+            touched yet.
 
     Raises:
         InputError: If no episode is long enough.
     """
     longest = context + max(steps)
-    whole = [episode for episode in episodes if len(episode) >= longest]
+    whole = [
+        _piece(episode, first, longest)
+        for episode in episodes
+        for first in range(0, len(episode) - longest + 1, stride)
+    ]
     if not whole:
         raise InputError(f"no episode has {longest} actions", "Give longer ones")
-    rows = torch.stack([episode.symbols[: longest + 1] for episode in whole]).to(model.device)
-    actions = torch.stack([episode.actions[:longest] for episode in whole]).to(model.device)
+    rows = torch.stack([episode.symbols for episode in whole]).to(model.device)
+    actions = torch.stack([episode.actions for episode in whole]).to(model.device)
     belief = follow(model, whole, context)
     start, found = belief.symbols, []
     for step in range(max(steps) + 1):
@@ -77,6 +88,14 @@ def imagined_pictures(model: RecurrentModel, episode: Episode, context: int, ste
         belief = model.step(belief, action[None])
         pictures.append(model.picture(belief)[0])
     return real, torch.stack(pictures).cpu()
+
+
+def _piece(episode: Episode, first: int, steps: int) -> Episode:
+    """``steps`` actions of an episode, with the rows around them."""
+    rows = slice(first, first + steps + 1)
+    rgb, depth = (None if value is None else value[rows] for value in (episode.rgb, episode.depth))
+    actions = episode.actions[first : first + steps]
+    return replace(episode, symbols=episode.symbols[rows], actions=actions, rgb=rgb, depth=depth)
 
 
 def _images(episode: Episode, steps: int) -> Tensor:

@@ -27,10 +27,14 @@ class SymbolKinds(nn.Module):
         gaussian: (G,) features of reals and angles.
         boolean: (N,) features of booleans.
         categories: Features (n, k) of the n categories that have k values, for each k.
+        is_gaussian: (F,) 1 for those of reals and angles, 0 for others.
     """
 
     gaussian: Tensor
     boolean: Tensor
+    is_gaussian: Tensor
+    _sorted: Tensor
+    _unsorted: Tensor
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -51,6 +55,13 @@ class SymbolKinds(nn.Module):
         self._counts = tuple(categories)
         for count, rows in categories.items():
             self.register_buffer(f"category_{count}", torch.tensor(rows), persistent=False)
+        order = torch.tensor([*gaussian, *boolean, *(at for rows in categories.values() for row in rows for at in row)])
+        mask = torch.zeros(self.size).index_fill(0, self.gaussian, 1.0)
+        for name, value in (("is_gaussian", mask), ("_sorted", order), ("_unsorted", order.argsort())):
+            self.register_buffer(name, value, persistent=False)
+        # One piece a kind of symbol, in the order of _sorted.
+        self._shapes = [(len(rows), count) for count, rows in categories.items()]
+        self._sizes = [len(gaussian), len(boolean), *(n * k for n, k in self._shapes)]
 
     @property
     def categories(self) -> tuple[Tensor, ...]:
@@ -61,6 +72,20 @@ class SymbolKinds(nn.Module):
     def outputs(self) -> int:
         """Numbers that describe a distribution: one a feature, and a spread for each Gaussian one."""
         return self.size + len(self.gaussian)
+
+    def parts(self, values: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """Values (..., F) as those of Gaussian (..., G) and boolean (..., N) features and of categories (..., n, k)."""
+        gaussian, boolean, *rest = values.index_select(-1, self._sorted).split_with_sizes(self._sizes, dim=-1)
+        return (
+            gaussian,
+            boolean,
+            [part.view(*part.shape[:-1], *shape) for part, shape in zip(rest, self._shapes, strict=True)],
+        )
+
+    def joined(self, gaussian: Tensor, boolean: Tensor, categories: list[Tensor]) -> Tensor:
+        """The inverse of :meth:`parts`."""
+        parts = [gaussian, boolean, *(part.flatten(-2) for part in categories)]
+        return torch.cat(parts, dim=-1).index_select(-1, self._unsorted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,32 +103,34 @@ class SymbolDistribution:
     spread: Tensor
 
     @classmethod
-    def of(cls, kinds: SymbolKinds, outputs: Tensor, base: Tensor) -> SymbolDistribution:
+    def of(cls, kinds: SymbolKinds, outputs: Tensor, base: Tensor | None = None) -> SymbolDistribution:
         """The distribution that a network's outputs (..., F + G) describe.
 
         Args:
             kinds: What each feature is.
             outputs: The network's.
-            base: (..., F) features from which those of Gaussian ones are counted.
+            base: (..., F) features from which those of Gaussian ones are counted; from 0 without.
         """
         location, spread = outputs.tensor_split([kinds.size], dim=-1)
-        offset = torch.zeros_like(location).index_copy(-1, kinds.gaussian, base[..., kinds.gaussian])
-        spread = _LEAST + (_LARGEST - _LEAST) * torch.sigmoid(spread - 2.0)
-        return cls(kinds, location + offset, spread)
+        if base is not None:
+            location = torch.addcmul(location, base, kinds.is_gaussian)
+        return cls(kinds, location, _LEAST + (_LARGEST - _LEAST) * torch.sigmoid(spread - 2.0))
 
     def features(self) -> Tensor:
         """(..., F) most likely features: means, probabilities of booleans and categories."""
-        parts = self.location.clone()
-        parts[..., self.kinds.boolean] = torch.sigmoid(self.location[..., self.kinds.boolean])
-        for rows in self.kinds.categories:
-            parts[..., rows] = torch.softmax(self.location[..., rows], dim=-1)
-        return parts
+        return self.sample(None)
 
-    def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """(..., F) features with the Gaussian ones drawn; the others are probabilities, so that gradients flow."""
-        features = self.features()
-        noise = torch.randn(self.spread.shape, generator=generator, device=features.device) * self.spread
-        return features.index_add(-1, self.kinds.gaussian, noise)
+    def sample(self, noise: Tensor | None) -> Tensor:
+        """(..., F) features with the Gaussian ones drawn; the others are probabilities, so that gradients flow.
+
+        Args:
+            noise: (..., G) from a standard normal distribution; ``None`` gives the means.
+        """
+        means, booleans, categories = self.kinds.parts(self.location)
+        gaussian = means if noise is None else torch.addcmul(means, noise, self.spread)
+        return self.kinds.joined(
+            gaussian, torch.sigmoid(booleans), [torch.softmax(logits, dim=-1) for logits in categories]
+        )
 
     def nll(self, features: Tensor, *, weighted: bool = False) -> Tensor:
         """(...,) negative log-likelihood of features (..., F), constants left out; sums over the symbols.
@@ -115,30 +142,26 @@ class SymbolDistribution:
                 so weighted the means are fitted as by squared errors, and what moves is learned as soon as what stays
                 (β-NLL with β = 1: Seitzer et al., ICLR 2022).
         """
-        kinds = self.kinds
-        off = (features[..., kinds.gaussian] - self.location[..., kinds.gaussian]) / self.spread
-        terms = off.square() / 2 + self.spread.log()
+        means, booleans, categories = self.kinds.parts(self.location)
+        true, flags, chosen = self.kinds.parts(features)
+        terms = ((true - means) / self.spread).square() / 2 + self.spread.log()
         total = (terms * (self.spread.detach() / _USUAL).square() if weighted else terms).sum(dim=-1)
-        total = total + functional.binary_cross_entropy_with_logits(
-            self.location[..., kinds.boolean], features[..., kinds.boolean], reduction="none"
-        ).sum(dim=-1)
-        for rows in kinds.categories:
-            logs = torch.log_softmax(self.location[..., rows], dim=-1)
-            total = total - (features[..., rows] * logs).sum(dim=(-2, -1))
+        total = total + (functional.softplus(booleans) - flags * booleans).sum(dim=-1)
+        for logits, one in zip(categories, chosen, strict=True):
+            total = total - (one * torch.log_softmax(logits, dim=-1)).sum(dim=(-2, -1))
         return total
 
     def divergence(self, other: SymbolDistribution) -> Tensor:
-        """(...,) KL divergence of this distribution from another, in nats."""
-        kinds = self.kinds
-        total = gaussian_divergence(
-            self.location[..., kinds.gaussian], self.spread, other.location[..., kinds.gaussian], other.spread
-        )
-        mine, its = self.location[..., kinds.boolean], other.location[..., kinds.boolean]
-        p = torch.sigmoid(mine)
-        logs = functional.logsigmoid
-        total = total + (p * (logs(mine) - logs(its)) + (1 - p) * (logs(-mine) - logs(-its))).sum(dim=-1)
-        for rows in kinds.categories:
-            log_p, log_q = (torch.log_softmax(d.location[..., rows], dim=-1) for d in (self, other))
+        """(...,) KL divergence of this distribution from another, in nats; shapes are broadcast."""
+        means, booleans, categories = self.kinds.parts(self.location)
+        its_means, its_booleans, its_categories = other.kinds.parts(other.location)
+        total = gaussian_divergence(means, self.spread, its_means, other.spread)
+        # log σ(−x) = log σ(x) − x, and so the terms of a boolean's two values differ by the difference of the logits.
+        off = booleans - its_booleans
+        share = functional.logsigmoid(-booleans) - functional.logsigmoid(-its_booleans)
+        total = total + (torch.sigmoid(booleans) * off + share).sum(dim=-1)
+        for mine, its in zip(categories, its_categories, strict=True):
+            log_p, log_q = torch.log_softmax(mine, dim=-1), torch.log_softmax(its, dim=-1)
             total = total + (log_p.exp() * (log_p - log_q)).sum(dim=(-2, -1))
         return total
 

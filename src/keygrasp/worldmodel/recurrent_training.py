@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,12 +22,16 @@ from keygrasp.tensorfiles import read_tensors, read_weights, write_tensors, writ
 from keygrasp.worldmodel.episodes import Episode
 from keygrasp.worldmodel.layout import Layout
 from keygrasp.worldmodel.recurrent import RecurrentConfig, RecurrentModel, RecurrentNetwork
-from keygrasp.worldmodel.recurrent_losses import draw_sequences, sequence_losses
+from keygrasp.worldmodel.recurrent_data import Frames, Sequences
+from keygrasp.worldmodel.recurrent_graph import Gradients, recorded
+from keygrasp.worldmodel.recurrent_losses import LOSSES, Noise, sequence_losses
 
 FORMAT = "kg-images-1"
 _MAX_BYTES = 512 * 2**20
 _REMEDY = "Make one with 'keygrasp worldmodel train --model images'"
-#: Told the step and the newest losses.
+#: Steps between two times that the losses are fetched from the device, which has to finish all work before.
+_FETCHED = 50
+#: Told the step and the newest losses that were fetched.
 OnStep = Callable[[int, dict[str, float]], None]
 
 
@@ -36,12 +41,16 @@ class ImageTrainConfig:
 
     Attributes:
         steps: Gradient steps.
+        seconds: Seconds of training after which the schedule has run out, too, however many steps were taken; 0 for no
+            limit. Which steps those are depends on the machine: only without a limit is the outcome that of the seed.
         batch: Pieces of episodes a step.
         length: Actions of a piece.
         horizon: K, steps of the open-loop prediction of symbols, 5 to 15.
         learning_rate: Peak of the cosine schedule (AdamW).
         weight_decay: AdamW's weight decay.
         image_scale: Weight of the images' squared error.
+        mirror: Whether pieces are mirrored at random; physics knows no left and right.
+        graph: Whether a GPU records a step's computation once and plays it back, which saves most of its launches.
         save_every: Steps between checkpoints.
         device: ``cpu``, ``cuda`` or ``auto``.
         seed: Seed of weights, pieces and samples.
@@ -49,12 +58,15 @@ class ImageTrainConfig:
     """
 
     steps: int = 30_000
+    seconds: float = 0.0
     batch: int = 32
     length: int = 20
     horizon: int = 10
     learning_rate: float = 4e-4
     weight_decay: float = 0.01
     image_scale: float = 0.1
+    mirror: bool = True
+    graph: bool = True
     save_every: int = 500
     device: str = "auto"
     seed: int = 0
@@ -65,6 +77,8 @@ class ImageTrainConfig:
             raise ConfigurationError(
                 "image model: steps, batch, save_every ≥ 1, learning_rate > 0 and image_scale ≥ 0 are needed"
             )
+        if not self.seconds >= 0:
+            raise ConfigurationError(f"image model: seconds is {self.seconds}", "Give 0 for no limit, or more")
         if not 5 <= self.horizon <= 15 or self.length < self.horizon:
             raise ConfigurationError("image model: horizon lies in [5, 15], and length is at least as long")
         if self.device not in ("auto", "cpu", "cuda"):
@@ -72,7 +86,13 @@ class ImageTrainConfig:
 
 
 class ImageTrainer:
-    """Owns the network, the optimiser and the clock of one run."""
+    """Owns the network, the optimiser and the clock of one run.
+
+    Attributes:
+        step: Gradient steps taken.
+        seconds: Of training, those before it was stopped included.
+        recording: Whether steps are played back (``recorded``), or why not.
+    """
 
     def __init__(self, config: ImageTrainConfig, episodes: Sequence[Episode], layout: Layout) -> None:
         torch.manual_seed(config.seed)
@@ -81,34 +101,59 @@ class ImageTrainer:
             raise ConfigurationError("image model: device is cuda, but torch finds no GPU", "Use device auto or cpu")
         if name == "auto":
             name = "cuda" if torch.cuda.is_available() else "cpu"
-        self.config, self.episodes = config, episodes
-        self.device = torch.device(name)
+        self.config, self.device = config, torch.device(name)
         self.network = RecurrentNetwork(config.network, layout).to(self.device)
+        self._parameters = list(self.network.parameters())
         self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), config.learning_rate, weight_decay=config.weight_decay
+            self._parameters, config.learning_rate, weight_decay=config.weight_decay, fused=name == "cuda"
         )
-        self.step = 0
-        self.seconds = 0.0
+        self._frames = Frames(self.network, episodes, mirror=config.mirror)
+        self._generator = torch.Generator(self.device)
+        self._gradients: Gradients = self._computed
+        self.recording = "" if name == "cuda" and config.graph else "not asked for"
+        self.step, self.seconds = 0, 0.0
 
-    def train_step(self) -> dict[str, float]:
-        """One gradient step; returns its losses. Each step draws from its own seed, so that resuming draws the same."""
-        begin, config = time.perf_counter(), self.config
-        seed = config.seed * 1_000_003 + self.step
+    @property
+    def progress(self) -> float:
+        """Share of the schedule that has run; 1 at the end."""
+        config = self.config
+        share = self.step / config.steps
+        return max(share, self.seconds / config.seconds) if config.seconds > 0 else share
+
+    def train_step(self) -> Tensor:
+        """One gradient step; returns its losses (4,), see :data:`LOSSES`, on the device.
+
+        Each step draws from its own seed, so that resuming draws the same.
+        """
+        config = self.config
+        # As many steps as there would be at the pace so far.
+        steps = self.step / self.progress if self.step else config.steps
         for group in self.optimiser.param_groups:
-            group["lr"] = scheduled_rate(config.learning_rate, self.step, config.steps)
-        pieces = torch.Generator().manual_seed(seed)
-        sequences = draw_sequences(self.network, self.episodes, config.batch, config.length, pieces)
-        samples = torch.Generator(self.device).manual_seed(seed)
-        losses = sequence_losses(self.network, sequences, config.horizon, samples, config.image_scale)
-        total: Tensor = torch.stack(list(losses.values())).sum()
-        self.optimiser.zero_grad(set_to_none=True)
-        total.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 100.0)
+            group["lr"] = scheduled_rate(config.learning_rate, self.step, max(1, round(steps)))
+        self._generator.manual_seed(config.seed * 1_000_003 + self.step)
+        sequences = self._frames.draw(config.batch, config.length, self._generator)
+        noise = Noise.draw(self.network, (config.batch, config.length), config.horizon, self._generator)
+        if not self.recording:
+            self._record(sequences, noise)
+        losses = self._gradients(sequences, noise)
+        torch.nn.utils.clip_grad_norm_(self._parameters, 100.0)
         self.optimiser.step()
         self.step += 1
-        figures = {name: float(value.detach()) for name, value in losses.items()}
-        self.seconds += time.perf_counter() - begin
-        return figures
+        return losses
+
+    def _computed(self, sequences: Sequences, noise: Noise) -> Tensor:
+        """Losses of a batch; their gradients stay in the parameters."""
+        self.network.zero_grad(set_to_none=True)
+        losses = sequence_losses(self.network, sequences, noise, self.config.image_scale)
+        losses.sum().backward()  # type: ignore[no-untyped-call]
+        return losses.detach()
+
+    def _record(self, sequences: Sequences, noise: Noise) -> None:
+        try:
+            self._gradients = recorded(self._computed, self.network, sequences, noise)
+            self.recording = "recorded"
+        except RuntimeError as error:
+            self.recording = f"refused: {error}".splitlines()[0]
 
 
 def train_images(
@@ -124,7 +169,7 @@ def train_images(
     What is stopped loses at most ``save_every`` steps; the checkpoint stays until it is deleted.
 
     Args:
-        episodes: With images, see :func:`keygrasp.worldmodel.recurrent_losses.draw_sequences`.
+        episodes: With images, see :class:`keygrasp.worldmodel.recurrent_data.Frames`.
         out: File of the weights.
         config: How to train.
         on_step: Told how far it is.
@@ -143,23 +188,37 @@ def train_images(
     checkpoint, fingerprint = checkpoint_path(out), _fingerprint(config, episodes)
     if checkpoint.is_file():
         load_checkpoint(checkpoint, trainer, fingerprint)
-    running: dict[str, float] = {}
-    while trainer.step < config.steps:
-        for name, value in trainer.train_step().items():
-            running[name] = 0.98 * running.get(name, value) + 0.02 * value
-        if trainer.step % config.save_every == 0 or trainer.step == config.steps:
-            save_checkpoint(checkpoint, trainer, fingerprint)
-        if on_step is not None:
-            on_step(trainer.step, running)
+    running = _run(trainer, lambda: save_checkpoint(checkpoint, trainer, fingerprint), on_step)
     save_images_model(out, trainer.network)
     return {
         "config": fingerprint,
-        "episodes": len(trainer.episodes),
+        "episodes": len(episodes),
         "parameters": sum(p.numel() for p in trainer.network.parameters()),
+        "steps": trainer.step,
         "seconds": trainer.seconds,
+        "recording": trainer.recording,
+        "device": torch.cuda.get_device_name(trainer.device) if trainer.device.type == "cuda" else "cpu",
         "final": running,
         "provenance": provenance(config.seed),
     }
+
+
+def _run(trainer: ImageTrainer, save: Callable[[], None], on_step: OnStep | None) -> dict[str, float]:
+    """Train to the end; returns running means of the losses."""
+    config, told = trainer.config, dict.fromkeys(LOSSES, math.nan)
+    mean, begun = torch.zeros(len(LOSSES), device=trainer.device), time.perf_counter() - trainer.seconds
+    first = trainer.step
+    while trainer.progress < 1:
+        losses = trainer.train_step()
+        mean.lerp_(losses, max(0.02, 1 / (trainer.step - first)))
+        if trainer.step % _FETCHED == 0 or trainer.step - first == 1:
+            told = dict(zip(LOSSES, mean.tolist(), strict=True))
+        trainer.seconds = time.perf_counter() - begun
+        if trainer.step % config.save_every == 0 or trainer.progress >= 1:
+            save()
+        if on_step is not None:
+            on_step(trainer.step, told)
+    return dict(zip(LOSSES, mean.tolist(), strict=True)) if trainer.step > first else told
 
 
 def checkpoint_path(out: Path) -> Path:
