@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from credit_compile import compile_ahead
-from credit_peers import PEERS, gae_loop, torchrl
+from credit_peers import PEERS, gae_loop, takes, torchrl
 from credit_timing import call_us, copy_bandwidth, cpu_ms, device_us, empty_kernel_us, rotated
 from credit_workloads import BACKWARD, GAMMA, LAM, LAYOUTS, OPS, SHAPES, Workload, make_inputs, our_call
 
@@ -79,10 +79,11 @@ def run_gpu(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Row]]:
     )
     rows: list[Row] = []
     cases = list(workloads(arguments))
-    stages = [(OURS, our_call), *((name, PEERS[name]) for name in arguments.peers)]
-    compile_ahead([(build, work, None) for _, build in reversed(stages) for work in cases])
-    for who, build in stages:
-        for work in cases:
+    stages = [(OURS, our_call, cases)]
+    stages += [(name, PEERS[name], [work for work in cases if takes(name, work)]) for name in arguments.peers]
+    compile_ahead([(build, work, None) for who, build, own in stages if who != "torchrl" for work in own])
+    for who, build, own in stages:
+        for work in own:
             if time.monotonic() - begin > arguments.budget:
                 print(f"stopped at {who}, {work.name}: the budget of {arguments.budget:.0f} s is spent", flush=True)
                 return machine, rows

@@ -26,8 +26,6 @@ def rl_triton(work: Workload, x: Inputs) -> Call | None:
         import rl_triton as peer
     except ImportError:
         return None
-    if work.layout != "batch-major":
-        return None
     rewards, term, trunc = x["rewards"], x["terminated"].float(), x["truncated"].float()
     flags = (term, trunc if work.truncation else None)
     boot = torch.where(x["truncated"], x["cut"], 0.0) if "cut" in x else None
@@ -63,10 +61,6 @@ def torchrl(work: Workload, x: Inputs) -> Call | None:
         from torchrl.objectives.value import functional as peer
     except Exception:  # the package has needs of its own, which fail in several ways
         return None
-    if work.layout != "batch-major" or work.op not in ("gae", "td_lambda", "vtrace"):
-        return None
-    if work.op == "vtrace" and work.steps > 128:
-        return None  # a Python loop over time
     wide = {name: tensor.unsqueeze(-1) for name, tensor in x.items() if tensor.dim() == 2}
     following = torch.cat((x["values"][:, 1:], x["last"].unsqueeze(1)), 1)
     if "cut" in x:
@@ -98,8 +92,6 @@ def _puffer() -> Any:
 
 def pufferlib(work: Workload, x: Inputs) -> Call | None:
     """PufferLib's advantage kernel: GAE with the flags one step later; one thread a row."""
-    if work.op != "gae" or work.truncation or work.layout != "batch-major":
-        return None
     kernel = _puffer()
     if kernel is None:
         return None
@@ -137,9 +129,7 @@ def gae_log_depth(rewards: Tensor, values: Tensor, term: Tensor, last: Tensor) -
     return u
 
 
-def _compiled(function: Callable[..., Tensor], longest: int, work: Workload, x: Inputs) -> Call | None:
-    if work.op != "gae" or work.truncation or work.layout != "time-major" or work.steps > longest:
-        return None
+def _compiled(function: Callable[..., Tensor], x: Inputs) -> Call:
     torch._dynamo.reset()
     compiled = torch.compile(function, fullgraph=True, dynamic=False)
     return lambda: compiled(x["rewards"], x["values"], x["terminated"], x["last"])
@@ -147,18 +137,32 @@ def _compiled(function: Callable[..., Tensor], longest: int, work: Workload, x: 
 
 def compile_log_depth(work: Workload, x: Inputs) -> Call | None:
     """torch.compile of recursive doubling."""
-    return _compiled(gae_log_depth, 16384, work, x)
+    return _compiled(gae_log_depth, x)
 
 
 def compile_loop(work: Workload, x: Inputs) -> Call | None:
     """torch.compile of the loop, which it unrolls: minutes for more than a few steps."""
-    return _compiled(gae_loop, 32, work, x)
+    return _compiled(gae_loop, x)
 
 
 PEERS: dict[str, Callable[[Workload, Inputs], Call | None]] = {
     "rl-triton": rl_triton,
-    "torchrl": torchrl,
     "pufferlib": pufferlib,
+    "torchrl": torchrl,
     "compile-log-depth": compile_log_depth,
     "compile-loop": compile_loop,
 }
+
+
+def takes(who: str, work: Workload) -> bool:
+    """Whether one of the peers has a function for a workload, in the layout that it asks for."""
+    if who in ("rl-triton", "torchrl"):
+        slow = work.op == "vtrace" and work.steps > 128  # TorchRL's is a Python loop over time
+        known = who == "rl-triton" or (work.op in ("gae", "td_lambda", "vtrace") and not slow)
+        return known and work.layout == "batch-major"
+    if work.op != "gae" or work.truncation:
+        return False
+    if who == "pufferlib":
+        return work.layout == "batch-major"
+    longest = 16 if who == "compile-loop" else 2048  # beyond, compiling takes minutes
+    return work.layout == "time-major" and work.steps <= longest

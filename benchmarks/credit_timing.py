@@ -32,9 +32,13 @@ def device_us(calls: Sequence[Callable[[], Any]], seconds: float = 0.02, repeats
     stream.synchronize()
     graph = torch.cuda.CUDAGraph()
     count = max(len(calls), 8)
-    with torch.cuda.graph(graph, stream=stream):
-        for index in range(count):
-            calls[index % len(calls)]()
+    with torch.cuda.stream(stream):  # torch.cuda.graph would collect garbage first, for longer than all the rest takes
+        graph.capture_begin()
+        try:
+            for index in range(count):
+                calls[index % len(calls)]()
+        finally:
+            graph.capture_end()
     graph.replay()
     torch.cuda.synchronize()
     once = _replay(graph, 1)
