@@ -96,12 +96,12 @@ def copy_bandwidth() -> float:
     return 8 * count / (min(device_us([way]) for way in ways) / 1e6)
 
 
-def empty_kernel_us() -> float:
-    """Device time of a kernel that does nothing, in the same kind of graph."""
+def empty_kernel_us() -> tuple[float, float]:
+    """A kernel that does nothing: device time in the same kind of graph, and full call of Triton's own launcher."""
     import triton
 
     @triton.jit
     def nothing() -> None:
         pass
 
-    return device_us([nothing[(1,)]] * 20)
+    return device_us([nothing[(1,)]] * 20), call_us([nothing[(1,)]])
