@@ -306,6 +306,22 @@ def test_a_few_steps_teach_the_model_what_actions_do():
     assert correlation > 0.4
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_recorded_step_is_the_step_itself():
+    """A graph that is played back gives the losses and the gradients that computing each step anew gives."""
+    config = ImageTrainConfig(steps=8, batch=3, length=6, horizon=5, device="cuda", network=SMALL)
+    recorded, computed = (
+        ImageTrainer(dataclasses.replace(config, graph=graph), EPISODES, LAYOUT) for graph in (True, False)
+    )
+    for _ in range(config.steps):
+        losses = [trainer.train_step().clone() for trainer in (recorded, computed)]
+        assert torch.allclose(*losses, rtol=1e-2, atol=1e-2)
+        gradients = [torch.cat([p.grad.flatten() for p in t.network.parameters()]) for t in (recorded, computed)]
+        assert torch.cosine_similarity(*gradients, dim=0) > 0.99
+    assert (recorded.recording, computed.recording) == ("recorded", "not asked for")
+
+
 EPISODES = [episode(number, 7 + number) for number in range(3)]
 SHORT = ImageTrainConfig(steps=4, batch=2, length=5, horizon=5, save_every=2, device="cpu", network=SMALL)
 
