@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from lifecycle_msgs.srv import ChangeState
+from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from keygrasp.errors import KeygraspError
@@ -26,6 +28,8 @@ class OwningNode(LifecycleNode):
         #: Held while something is set up or put away.
         self._changing = threading.RLock()
         self._closed = False
+        service = next(service for service in self.services if service.srv_type is ChangeState)
+        self._change_state, service.callback = service.callback, self._change_if_possible
 
     def start(self, what: str) -> None:
         """Configure and activate, and close the node if that fails.
@@ -87,6 +91,14 @@ class OwningNode(LifecycleNode):
         """Close it first, whoever ends it."""
         self.close()
         super().destroy_node()
+
+    def _change_if_possible(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        """As rclpy's, which raises for what can't be done in the present state: that would end the node."""
+        try:
+            return self._change_state(request, response)
+        except _rclpy.RCLError:  # rcl's own line in the log names the transition and the state
+            response.success = False
+        return response
 
     def _set_up(self) -> None:
         """Take hold of what the node owns; may raise."""
