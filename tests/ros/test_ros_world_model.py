@@ -244,3 +244,5 @@ def test_a_pick_hands_the_name_of_its_task_on(fork, monkeypatch):
             assert not result.outcome.success  # there is no camera
         wait_until(lambda: len(got) == 2, "the tasks were not handed on", 10.0, never)
     assert [message.data for message in got] == ["lift_blue", "any other name"]
+    with PickClient("hasty_client") as client:  # it sends at once; a server loses answers to whom it does not know yet
+        assert not client.pick().result.outcome.success

@@ -26,10 +26,12 @@ from keygrasp_ros.diagnostics import RUNNING
 from keygrasp_ros.executor import LeanExecutor
 from keygrasp_ros.joining import join, naming_faults
 from keygrasp_ros.topics import DIAGNOSTICS, LOAD_OBJECT, OBSERVER, PICK, RECORD
-from keygrasp_ros.waiting import wait_for, wait_until
+from keygrasp_ros.waiting import Acquaintance, wait_for, wait_until
 
 #: Seconds to wait for what was published before the result but travels on another topic.
 _LATE_SECONDS = 1.0
+#: Seconds in which the pick server answers, and before that is found.
+_ANSWER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class PickClient:
         group = ReentrantCallbackGroup()
         self._action = SureActionClient(self.node, PICK.type, PICK.name, callback_group=group)
         self._loader = self.node.create_client(LOAD_OBJECT.type, LOAD_OBJECT.name, callback_group=group)
+        self._may_send: Callable[[], bool] = Acquaintance(self._action.server_is_ready)
+        self._may_load: Callable[[], bool] = Acquaintance(self._loader.service_is_ready)
         self._records: list[PickRecord] = []
         self._pictures: list[Any] = []
         for topic, kept in ((RECORD, self._records), (OBSERVER, self._pictures)):
@@ -105,13 +109,19 @@ class PickClient:
         listener = self.node.create_subscription(
             DIAGNOSTICS.type, DIAGNOSTICS.name, take, DIAGNOSTICS.qos, callback_group=group
         )
+
+        def ready() -> bool:
+            self._may_load()  # the time for getting acquainted begins now
+            return bool(heard) and heard[-1] == RUNNING
+
         try:
-            ready = lambda: bool(heard) and heard[-1] == RUNNING  # noqa: E731
             wait_until(ready, "the graph is not complete", deadline - time.monotonic(), check)
         except RobotError as error:
             raise RobotError(f"the pick server {heard[-1] if heard else 'says nothing on /diagnostics'}") from error
         finally:
             self.node.destroy_subscription(listener)
+        # A server is told of a node's parts in the order in which they were made, and this one knew the last of them.
+        self._may_send = self._action.server_is_ready
 
     def load_object(
         self, name: str, *, rule: str = "E", seed: int = 0, source: str = "embedded", seconds: float = 60.0
@@ -122,7 +132,7 @@ class PickClient:
             InputError: If the simulator can't; says why.
             RobotError: If it does not answer in time.
         """
-        wait_until(self._loader.service_is_ready, f"nobody offers '{LOAD_OBJECT.name}'", seconds, lambda: False)
+        wait_until(self._may_load, f"nobody offers '{LOAD_OBJECT.name}'", seconds, lambda: False)
         request = LOAD_OBJECT.type.Request(name=name, rule=rule, seed=seed, source=source)
         response = wait_for(self._loader.call_async(request), "the object was not loaded", seconds, lambda: False)
         if not response.ok:
@@ -134,9 +144,10 @@ class PickClient:
         Raises:
             RobotError: If nobody answers.
         """
+        wait_until(self._may_send, f"nobody offers '{PICK.name}'", _ANSWER_SECONDS, lambda: False)
         receive = None if on_feedback is None else lambda message: on_feedback(message.feedback)
         future = self._action.send_goal_async(goal or PICK.type.Goal(), feedback_callback=receive)
-        handle = wait_for(future, "the pick server did not answer", 10.0, lambda: False)
+        handle = wait_for(future, "the pick server did not answer", _ANSWER_SECONDS, lambda: False)
         if not handle.accepted:
             raise RobotError("the pick server rejected the goal", "Its log says why")
         return handle
