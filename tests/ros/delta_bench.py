@@ -15,11 +15,11 @@ from keygrasp_interfaces.action import ExecuteGrasp
 from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.client import PickClient
 from keygrasp_ros.graph import NODES
-from keygrasp_ros.topics import DIAGNOSTICS, EMERGENCY_STOP, EXECUTE, HOLDING
+from keygrasp_ros.topics import DIAGNOSTICS, EMERGENCY_STOP, EXECUTE, HOLDING, RESET_STOP, STOP
 from keygrasp_ros.waiting import Acquaintance, wait_for, wait_until
 from lifecycle_msgs.srv import ChangeState
 from node_nursery import ForkedNodes
-from ros_calls import Calls, never
+from ros_calls import Calls
 from std_srvs.srv import Trigger
 
 NODE = "delta_robot"
@@ -111,7 +111,7 @@ class DeltaBench:
         self.log.touch()
         self.client = PickClient("delta_bench")
         node = self.client.node
-        self._call = Calls(node)
+        self._call = Calls(node, self._lives)
         self._robot = SureActionClient(node, ExecuteGrasp, EXECUTE.name)
         self._stop = node.create_publisher(EMERGENCY_STOP.type, EMERGENCY_STOP.name, EMERGENCY_STOP.qos)
         self._holding = node.create_publisher(HOLDING.type, HOLDING.name, HOLDING.qos)
@@ -135,10 +135,28 @@ class DeltaBench:
         return self._nodes.children[NODE]
 
     def wait_ready(self):
-        wait_until(Acquaintance(self._robot.server_is_ready), f"no robot: {self.log.read_text()}", PATIENCE, never)
-        wait_until(self._stop.get_subscription_count, "no emergency stop", PATIENCE, never)
-        wait_until(lambda: self.health.get("message") == "running", "not active", PATIENCE, never)
+        services = ((ChangeState, f"{NODE}/change_state"), (Trigger, STOP.name), (Trigger, RESET_STOP.name))
+        known = [Acquaintance(self._robot.server_is_ready), *(self._call.meet(*service)[1] for service in services)]
+        self._wait(lambda: all([is_known() for is_known in known]), "no robot")  # noqa: C419 - each must be asked
+        self._wait(self._stop.get_subscription_count, "no emergency stop")
+        self._wait(lambda: self.health.get("message") == "running", "not active")
         return self
+
+    def revive(self):
+        """Start again what a test left dead; the next one need not fail for it."""
+        if self.emulator.process.poll() is not None:
+            self.emulator.start()
+        if self.process.poll() is not None:
+            self.start().wait_ready()
+        return self
+
+    def _wait(self, ready, what):
+        wait_until(ready, what, PATIENCE, self._lives)
+
+    def _lives(self):
+        """Asked while something is awaited from the node, which nobody need wait for once it has ended."""
+        assert self.process.poll() is None, f"the node has ended: {self.log.read_text()[-4000:]}"
+        return False
 
     def _hear(self, message: DiagnosticArray):
         for status in message.status:
@@ -153,10 +171,10 @@ class DeltaBench:
 
     def send(self, message, on_stage=lambda stage: None):
         sent = self._robot.send_goal_async(message, feedback_callback=lambda m: on_stage(m.feedback.stage))
-        return wait_for(sent, "no answer", PATIENCE, never)
+        return wait_for(sent, "no answer", PATIENCE, self._lives)
 
     def result(self, handle, seconds=PATIENCE):
-        return wait_for(handle.get_result_async(), "no result", seconds, never)
+        return wait_for(handle.get_result_async(), "no result", seconds, self._lives)
 
     def execute(self, message, on_stage=lambda stage: None):
         return self.result(self.send(message, on_stage)).result.outcome
@@ -165,7 +183,7 @@ class DeltaBench:
         """Send a goal and wait until a stage of it begins."""
         seen = []
         handle = self.send(message, seen.append)
-        wait_until(lambda: stage in seen, f"'{stage}' never came", PATIENCE, never)
+        self._wait(lambda: stage in seen, f"'{stage}' never came")
         return handle
 
     def change_state(self, *transitions):

@@ -43,7 +43,7 @@ def bench_of_all(own_corner, tmp_path_factory):
 @pytest.fixture
 def bench(bench_of_all):
     bench_of_all.holding = True
-    return bench_of_all
+    return bench_of_all.revive()
 
 
 def test_a_grasp_in_all_stages(bench):
