@@ -9,9 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from keygrasp.errors import RobotError
+
 HAVE_ROS = all(importlib.util.find_spec(name) for name in ("rclpy", "keygrasp_interfaces", "keygrasp_ros"))
 if not HAVE_ROS:
     collect_ignore_glob = ["test_ros_[!w]*.py"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Who waited in vain is told what all the others were about."""
+    report = yield
+    if call.excinfo is not None and call.excinfo.errisinstance(RobotError):
+        from node_nursery import all_whereabouts
+
+        report.sections.append(("Whereabouts of this test's processes", all_whereabouts()))
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

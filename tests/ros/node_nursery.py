@@ -14,8 +14,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import weakref
 from pathlib import Path
+from typing import ClassVar
 
 from keygrasp_ros.executables import run_executable
 from keygrasp_ros.graph import NODES
@@ -52,12 +55,15 @@ class Forked:
         log: File to which its output is added.
     """
 
+    known: ClassVar = weakref.WeakSet()
+
     def __init__(self, function, environment, log):
         self._log = Path(log)
         self.told_to_end = False
         self._process = nursery().Process(target=_live, args=(function, dict(environment), str(log)), daemon=True)
         self._process.start()
         self.pid = self._process.pid
+        self.known.add(self)
 
     @property
     def returncode(self):
@@ -69,10 +75,14 @@ class Forked:
     def wait(self, timeout=None):
         self._process.join(timeout)
         if self.returncode is None:
-            self.send_signal(signal.SIGUSR1)  # its log then says where all its threads are
-            time.sleep(1.0)
-            raise subprocess.TimeoutExpired(f"{self._process.name}: ... {self._log.read_text()[-8000:]}", timeout)
+            raise subprocess.TimeoutExpired(self.whereabouts(), timeout)
         return self.returncode
+
+    def whereabouts(self):
+        """Its status and the end of its log, in which, while it runs, it says first where all its threads are."""
+        self.send_signal(signal.SIGUSR1)
+        time.sleep(1.0)
+        return f"{self._process.name}, status {self.returncode}: ... {self._log.read_text()[-20000:]}"
 
     def communicate(self, timeout=None):
         self.wait(timeout)
@@ -95,6 +105,16 @@ class ForkedNodes(NodeProcesses):
 
     def start_one(self, name):
         self.children[name] = Forked(run_node(name, *self._arguments[name]), self._environment, self._log)
+
+
+def all_whereabouts():
+    """Where the threads of this process are, and those of each forked one that still runs or broke."""
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        ours = file.read()
+    found = [child for child in Forked.known if child.returncode is None or child.returncode > 0]
+    return "\n\n".join([ours, *(child.whereabouts() for child in found)])
 
 
 def _run_node(name, arguments):
