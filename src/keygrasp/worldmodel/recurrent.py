@@ -93,10 +93,8 @@ class RecurrentNetwork(nn.Module):
         self.kinds = SymbolKinds(layout)
         first, wide, features = config.channels, config.hidden, layout.feature_size
         self.encoder = nn.Sequential(
-            nn.Conv2d(CHANNELS, first, 4, 2, 1), nn.SiLU(),
-            nn.Conv2d(first, 2 * first, 4, 2, 1), nn.SiLU(),
-            nn.Conv2d(2 * first, 4 * first, 4, 2, 1), nn.SiLU(),
-            nn.Conv2d(4 * first, 4 * first, 4, 2, 1), nn.SiLU(),
+            *_convolution(CHANNELS, first), *_convolution(first, 2 * first),
+            *_convolution(2 * first, 4 * first), *_convolution(4 * first, 4 * first),
             nn.Flatten(), nn.Linear(4 * first * 16, wide), nn.SiLU(),
         )  # fmt: skip
         self.decoder = nn.Sequential(
@@ -271,6 +269,11 @@ def reward_leak(
         return task.reward(u, actions, v)
 
     return float((reward(permuted(belief), permuted(after)) - reward(belief, after)).abs().max())
+
+
+def _convolution(inputs: int, outputs: int) -> tuple[nn.Module, ...]:
+    """Halves height and width. Most pixels are table: without the normalisation yaws are learned far later."""
+    return nn.Conv2d(inputs, outputs, 4, 2, 1), nn.GroupNorm(1, outputs), nn.SiLU()
 
 
 def _perceptron(inputs: int, hidden: int, outputs: int, *, still: bool = False) -> nn.Sequential:

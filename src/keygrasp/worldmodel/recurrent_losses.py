@@ -25,6 +25,8 @@ from keygrasp.worldmodel.recurrent_symbols import SymbolDistribution
 
 #: Weights of the two sides of the KL: what moves the prior, and what moves the posterior; nats that cost nothing.
 PRIOR_SIDE, POSTERIOR_SIDE, FREE_NATS = 1.0, 0.1, 1.0
+#: Share of pieces whose symbols are told; it is easier to go on from those than to read them off images.
+GIVEN = 0.3
 #: What the losses are, in order.
 LOSSES = ("image", "symbols", "divergence", "open_loop")
 
@@ -62,7 +64,7 @@ class Noise:
             normal(length + 1, len(network.kinds.gaussian)),
             normal(length + 1, residual),
             normal(horizon, residual),
-            torch.rand(count, 1, generator=generator, device=device) < 0.5,
+            torch.rand(count, 1, generator=generator, device=device) < GIVEN,
             torch.randint(length - horizon + 1, (count, 1, 1), generator=generator, device=device),
         )
 

@@ -26,7 +26,7 @@ from keygrasp.worldmodel.recurrent_data import Frames, Sequences
 from keygrasp.worldmodel.recurrent_graph import Gradients, recorded
 from keygrasp.worldmodel.recurrent_losses import LOSSES, Noise, sequence_losses
 
-FORMAT = "kg-images-1"
+FORMAT = "kg-images-2"
 _MAX_BYTES = 512 * 2**20
 _REMEDY = "Make one with 'keygrasp worldmodel train --model images'"
 #: Steps between two times that the losses are fetched from the device, which has to finish all work before.
