@@ -62,7 +62,7 @@ def test_unknown_split_is_named():
         split("tests")
 
 
-@pytest.mark.parametrize("rule", ["E", "A", "S", "none"])
+@pytest.mark.parametrize("rule", ["E", "A", "S", "M", "none"])
 def test_embedded_object_obeys_the_protocol(rule, tmp_path, monkeypatch):
     monkeypatch.setenv("KEYGRASP_CACHE", str(tmp_path))
     first, again = Catalog().prepare("042", rule), Catalog().prepare("042", rule)

@@ -26,6 +26,13 @@ def test_rule_e_makes_the_middle_ten_centimetres_unless_too_long(extents):
 
 
 @given(sides)
+def test_rule_m_is_rule_e_with_a_middle_side_of_seven_centimetres(extents):
+    scaled = np.array(extents) * scale_factor(extents, "M")
+    assert scaled[2] <= 0.22 + 1e-12
+    assert scaled[1] == pytest.approx(0.07) or (scaled[1] < 0.07 and scaled[2] == pytest.approx(0.22))
+
+
+@given(sides)
 def test_rule_a_shrinks_the_smallest_to_four_centimetres_and_never_enlarges(extents):
     scale = scale_factor(extents, "A")
     assert scale <= 1
@@ -42,11 +49,11 @@ def test_rule_s_shrinks_to_small_objects_and_never_enlarges(extents):
 
 def test_no_rule_keeps_the_size_and_an_unknown_one_is_named():
     assert scale_factor(np.array([1.0, 2.0, 3.0]), "none") == 1
-    with pytest.raises(InputError, match=r"unknown scaling rule 'B'.*E, A, S, none"):
+    with pytest.raises(InputError, match=r"unknown scaling rule 'B'.*E, A, S, M, none"):
         scale_factor(np.array([1.0, 2.0, 3.0]), "B")
 
 
-@given(sides, st.sampled_from(["E", "A", "S", "none"]))
+@given(sides, st.sampled_from(["E", "A", "S", "M", "none"]))
 @settings(max_examples=40, deadline=None)
 def test_mass_and_inertia_of_a_block(extents, rule):
     prepared = block(extents, rule)

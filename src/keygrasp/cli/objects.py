@@ -37,7 +37,7 @@ class Show:
     """Name of the object."""
     source: Literal["embedded", "ycb"] = "embedded"
     """Where it comes from."""
-    rule: Literal["E", "A", "S", "none"] = "E"
+    rule: Literal["E", "A", "S", "M", "none"] = "E"
     """Scaling rule."""
     seed: int = 0
     """Seed of its pose."""
@@ -53,7 +53,7 @@ class Prepare:
     """Mesh: OBJ, STL or PLY."""
     unit: console.Unit = None
     """Unit of the mesh's coordinates; metres, unless its size says that it can't be."""
-    rule: Literal["E", "A", "S", "none"] = "none"
+    rule: Literal["E", "A", "S", "M", "none"] = "none"
     """Scaling rule."""
 
 

@@ -38,7 +38,7 @@ class Options:
     """Several planners instead of one."""
     objects: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 300)")] = None
     """How many objects of the split."""
-    rule: Literal["E", "A", "S", "none"] = "E"
+    rule: Literal["E", "A", "S", "M", "none"] = "E"
     """Scaling rule: E (middle side 10 cm), A (smallest side 4 cm, easy) or none."""
     split: Literal["train", "validation", "test"] = "test"
     """Which objects of the embedded set."""

@@ -56,7 +56,7 @@ class CollectConfig:
     Attributes:
         out: Folder for the labels; shards that are there already are kept.
         split: Object split: ``train`` or ``validation`` (``test`` is refused).
-        rule: Scaling rule: those of KG-1, or S for small objects.
+        rule: Scaling rule: those of KG-1, or S and M for small and medium objects.
         objects: How many of the split's objects, drawn with the seed; 0 takes all.
         scenes: Scenes in all, spread evenly over the objects.
         random: Random feasible grasps a scene.

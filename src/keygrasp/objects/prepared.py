@@ -14,7 +14,7 @@ from keygrasp.geometry.meshes import Faces, convex_hull, mass_properties, orient
 from keygrasp.geometry.poses import Array
 from keygrasp.objects.categories import shape_category
 
-Rule = Literal["E", "A", "S", "none"]
+Rule = Literal["E", "A", "S", "M", "none"]
 Source = Literal["embedded", "ycb", "dexnet", "file"]
 
 #: KG-1: kilograms per cubic metre, and the bounds of an object's mass in kilograms.
@@ -25,9 +25,11 @@ RULE_E_MIDDLE = 0.10
 RULE_E_LONGEST = 0.22
 #: KG-1 rule A: metres that the oriented box's smallest side has at most.
 RULE_A_SMALLEST = 0.04
-#: Rule S, of small objects to learn from and no part of KG-1: metres that the smallest side has at most, and the longest.
+#: Rules S and M, of objects to learn from and no part of KG-1. S: metres that the smallest side has at most, and the
+#: longest; M, else like E: metres of the middle side.
 RULE_S_SMALLEST = 0.02
 RULE_S_LONGEST = 0.20
+RULE_M_MIDDLE = 0.07
 
 #: Arrays of a stored object; an entry without them is broken.
 STORED = frozenset(
@@ -72,8 +74,9 @@ def scale_factor(extents: Array, rule: Rule) -> float:
 
     ``"E"`` makes the middle side 10 cm unless the longest would exceed 22 cm, which is then 22 cm. ``"A"`` shrinks the
     object until its smallest side has 4 cm and leaves smaller ones as they are. ``"S"`` shrinks it until its smallest
-    side has at most 2 cm and its longest at most 20 cm: spoons, bricks and bolts, to learn from. ``"none"`` keeps the
-    size. KG-1 knows all but ``"S"``.
+    side has at most 2 cm and its longest at most 20 cm: spoons, bricks and bolts. ``"M"`` is ``"E"`` with 7 cm: apples and
+    cans, which just fit between the fingers. ``"none"`` keeps the size. KG-1 knows all but ``"S"`` and ``"M"``, which
+    are there to learn from.
 
     Raises:
         InputError: If the rule is unknown.
@@ -81,6 +84,8 @@ def scale_factor(extents: Array, rule: Rule) -> float:
     smallest, middle, longest = (float(side) for side in extents)
     if rule == "E":
         return min(RULE_E_MIDDLE / middle, RULE_E_LONGEST / longest)
+    if rule == "M":
+        return min(RULE_M_MIDDLE / middle, RULE_E_LONGEST / longest)
     if rule == "A":
         return min(RULE_A_SMALLEST, smallest) / smallest
     if rule == "S":
