@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 import yaml
+from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.client import PickClient
 from keygrasp_ros.graph import EXECUTABLES
 from keygrasp_ros.isolation import isolated_environment
 from keygrasp_ros.topics import EMERGENCY_STOP, EXECUTE, RESET_STOP
 from keygrasp_ros.waiting import Acquaintance, wait_for, wait_until
-from rclpy.action import ActionClient
 from rich.console import Console
 from rich.table import Table
 
@@ -107,7 +107,7 @@ def alone(stops: int, folder: Path) -> list[float]:
     with Watched(load_model(str(_model(folder))), scale=2.0) as emulator:
         command = [sys.executable, "-m", EXECUTABLES, "delta_robot", "--ros-args"]
         with node(command, emulator, folder) as client:
-            action = ActionClient(client.node, EXECUTE.type, EXECUTE.name)
+            action = SureActionClient(client.node, EXECUTE.type, EXECUTE.name)
             wait_until(Acquaintance(action.server_is_ready), "no robot", _PATIENCE, lambda: False)
             goal = EXECUTE.type.Goal()
             goal.header.frame_id, goal.grasp.z, goal.grasp.width = "workspace", 0.01, 0.03

@@ -9,6 +9,7 @@ import time
 import pytest
 import rclpy
 from keygrasp_interfaces.action import ExecuteGrasp
+from keygrasp_ros.action_client import SureActionClient
 from keygrasp_ros.conversions import camera_info_message, depth_message
 from keygrasp_ros.executor import LeanExecutor
 from keygrasp_ros.graph import nodes_for
@@ -17,7 +18,7 @@ from keygrasp_ros.robot_state import transform
 from keygrasp_ros.running import spinning
 from keygrasp_ros.topics import EXTRACT, GENERATE, TF_STATIC, Endpoint
 from keygrasp_ros.waiting import wait_for, wait_until
-from rclpy.action import ActionClient, ActionServer
+from rclpy.action import ActionServer
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
 from rclpy.context import Context
 from rclpy.node import Node
@@ -120,7 +121,7 @@ def test_a_callback_on_the_only_thread_may_wait_for_services_and_actions(stack):
 
     ActionServer(server, ExecuteGrasp, "act", execute)
     node, done = stack(1).node("caller"), threading.Event()
-    ask, act = node.create_client(Trigger, "ask"), ActionClient(node, ExecuteGrasp, "act")
+    ask, act = node.create_client(Trigger, "ask"), SureActionClient(node, ExecuteGrasp, "act")
     until(lambda: ask.service_is_ready() and act.server_is_ready())
     time.sleep(0.5)  # until the servers know of us too
 
