@@ -29,6 +29,7 @@ from ros_calls import Calls, never
 from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
 
+from keygrasp.errors import RobotError
 from keygrasp.geometry.cameras import overhead_pose
 from keygrasp.protocol.constants import PROTOCOL
 from keygrasp.protocol.scenes import SceneSpec, build_scene
@@ -194,8 +195,16 @@ class Ur5Graph:
             self.camera.fault = "stopped"
         elif held is None:
             self.freeze_in(stage)
+        handle = None
         try:
-            yield _Standing(self.client.send(_goal(stage), hear), heard, stage)
+            handle = self.client.send(_goal(stage), hear)
+            yield _Standing(handle, heard, stage)
+        except BaseException:
+            if handle is not None:  # or the next test would find the pick server busy
+                handle.cancel_goal_async()
+                with contextlib.suppress(RobotError):
+                    wait_for(handle.get_result_async(), "no end", 5.0, never)
+            raise
         finally:
             self.camera.fault = ""
             if held is not None:
