@@ -21,11 +21,14 @@ from credit_compile import compile_ahead, forced
 from credit_timing import device_us, rotated
 from credit_workloads import ACTIONS, LAYOUTS, OPS, SHAPES, Workload, our_call
 
-from keygrasp.credit.heuristics import Tiling, choose_tiling
+from keygrasp.credit import heuristics
+from keygrasp.credit.heuristics import Tiling, choose_tiling, choose_window
 from keygrasp.credit.problem import Kind
 from keygrasp.files import write_json
 from keygrasp.provenance import provenance
 
+#: Bytes a second that a copy moves on an H200, for a floor to compare with.
+BANDWIDTH = 4.28e12
 KINDS = dict(
     zip(
         OPS,
@@ -36,9 +39,10 @@ KINDS = dict(
 
 
 def candidates(work: Workload, chosen: Tiling) -> Iterator[Tiling]:
-    """Tilings that make sense for a workload: of each size, whole or split as the heuristics do and half as often."""
+    """Tilings that make sense for a workload: of each size whole, split as the heuristics do and less, and chained."""
     found = _along_rows(work) if work.layout == "time-major" else _along_time(work)
     for tiling in found:
+        yield from _chains(work, tiling)
         tiles, programs = -(-work.steps // tiling.steps), -(-work.rows // tiling.rows)
         wanted = {chosen.parts, chosen.parts // 2, chosen.parts // 4} if chosen.parts > 1 else {1, 264 // programs}
         for parts in {min(number, tiles) for number in wanted if number > 0}:
@@ -48,12 +52,22 @@ def candidates(work: Workload, chosen: Tiling) -> Iterator[Tiling]:
                 yield tiling._replace(parts=parts, pipeline=pipeline)
 
 
+def _chains(work: Workload, tiling: Tiling) -> Iterator[Tiling]:
+    """A tile's chains, in groups as the heuristics have them and of twice and half that size."""
+    parts = -(-work.steps // tiling.steps)
+    if 4 <= parts <= 1 << 14:
+        window = choose_window(parts, tiling)
+        for choice in sorted({max(2, window // 2), window, min(2 * window, 1 << (parts - 1).bit_length())}):
+            yield tiling._replace(parts=parts, pipeline=1, window=choice)
+
+
 def _along_rows(work: Workload) -> Iterator[Tiling]:
     longest = 1 << (work.steps - 1).bit_length()
     for bn, bt, per_thread in itertools.product((8, 16, 32, 64), (8, 16, 32, 64, 128, 256), (4, 8, 16)):
         warps = bt * bn // (32 * per_thread)
         if bt <= longest and 1 <= warps <= 16 and bn < 2 * work.rows:
-            yield Tiling(bt, bn, warps)
+            for group in sorted({1, min(4, per_thread), per_thread}):
+                yield Tiling(bt, bn, warps, group=group)
 
 
 def _along_time(work: Workload) -> Iterator[Tiling]:
@@ -68,7 +82,17 @@ def _along_time(work: Workload) -> Iterator[Tiling]:
 def heuristic_choice(work: Workload) -> Tiling:
     steps, rows = work.steps, work.rows
     actions = ACTIONS if work.op == "retrace" else 0
-    return choose_tiling(KINDS[work.op], steps, rows, time_contiguous=work.layout == "batch-major", actions=actions)
+    along = work.layout == "batch-major" or rows == 1
+    return choose_tiling(KINDS[work.op], steps, rows, time_contiguous=along, actions=actions)
+
+
+def other_choice(work: Workload) -> Tiling:
+    """What the heuristics would choose if they chained parts, or didn't."""
+    heuristics.CHAINED = not heuristics.CHAINED
+    try:
+        return heuristic_choice(work)
+    finally:
+        heuristics.CHAINED = not heuristics.CHAINED
 
 
 def tune(work: Workload, tilings: list[Tiling]) -> list[tuple[float, Tiling]]:
@@ -84,7 +108,8 @@ def tune(work: Workload, tilings: list[Tiling]) -> list[tuple[float, Tiling]]:
             except Exception as error:  # out of shared memory, or a wrong result: say so and go on
                 print(f"  {tuple(tiling)}: {type(error).__name__} {str(error)[:80]}")
     own = [microseconds for microseconds, tiling in found if tiling == tilings[0]]
-    print(f"{work.name}: heuristics {own[0] if own else math.nan:.2f} µs with {tuple(tilings[0])}")
+    floor = 1e6 * work.bytes / BANDWIDTH
+    print(f"{work.name}: heuristics {own[0] if own else math.nan:.2f} µs with {tuple(tilings[0])}, floor {floor:.2f}")
     for best, tiling in sorted(found)[:3]:
         print(f"    {best:8.2f} µs  {tuple(tiling)}", flush=True)
     return sorted(found)
@@ -100,6 +125,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="*", default=[], help="rows and steps, such as 4096x128")
     parser.add_argument("--layouts", nargs="*", default=list(LAYOUTS), choices=LAYOUTS)
     parser.add_argument("--truncation", action="store_true")
+    parser.add_argument("--chained", action="store_true", help="only chained tilings, and both heuristics")
     parser.add_argument("--limit", type=int, default=20, help="tilings a workload, drawn at random")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -112,8 +138,11 @@ def main() -> None:
     plans = {}
     for work in works:
         chosen = heuristic_choice(work)
-        others = sorted(set(candidates(work, chosen)) - {chosen})
-        plans[work] = [chosen, *random.sample(others, min(arguments.limit, len(others)))]
+        both = list(dict.fromkeys((chosen, other_choice(work))))
+        others = sorted(set(candidates(work, chosen)) - set(both))
+        if arguments.chained:
+            others = [tiling for tiling in others if tiling.window]
+        plans[work] = [*both, *random.sample(others, min(arguments.limit, len(others)))]
     compile_ahead([(our_call, work, tiling) for work, tilings in plans.items() for tiling in tilings])
     results = []
     for work, tilings in plans.items():

@@ -33,5 +33,11 @@ def test_kernels_compile_for_an_h200(tmp_path, shape, functions):
     assert all("[" in line and "[]" not in line for line in found)
 
 
+def test_a_launch_that_looks_back_compiles_too(tmp_path):
+    functions = ("vtrace", "retrace_actions")
+    found = lines(tmp_path, "--chained", "16384x64", "--masked", "0", "--functions", *functions)
+    assert len(found) == 2 * len(functions)
+
+
 def test_a_mask_compiles_too(tmp_path):
     assert len(lines(tmp_path, "32x64", "--masked", "1", "--functions", "td_lambda")) == 2

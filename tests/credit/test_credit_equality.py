@@ -80,8 +80,12 @@ def test_nan_beyond_an_end_stays_there_in_many_rows():
 
 
 #: Between them: one part and several, more parts than there are tiles, rows in one block and in several, loads one by
-#: one and in groups. A single tile is what small inputs get anyway (above).
-TILINGS = (Tiling(8, 2, 1), Tiling(4, 4, 1, 3), Tiling(4, 4, 2, 5, group=4), Tiling(8, 4, 1, 2, group=2))
+#: one and in groups, parts that look back within one group and over several. A single tile is what small inputs get
+#: anyway (above).
+TILINGS = (
+    Tiling(8, 2, 1), Tiling(4, 4, 1, 3), Tiling(4, 4, 2, 5, group=4), Tiling(8, 4, 1, 2, group=2),
+    Tiling(4, 2, 1, window=4), Tiling(4, 4, 2, group=4, window=2), Tiling(2, 4, 1, group=2, window=2),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("tiling", TILINGS, ids=str)

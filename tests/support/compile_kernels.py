@@ -13,7 +13,7 @@ import triton
 from credit_cases import FUNCTIONS, Case, call
 from triton.backends.compiler import GPUTarget
 
-from keygrasp.credit import kernels, launch
+from keygrasp.credit import heuristics, kernels, launch
 
 
 class _AbsentGPU:
@@ -50,9 +50,11 @@ def main():
     parser.add_argument("shapes", nargs="+", metavar="STEPSxROWS")
     parser.add_argument("--functions", nargs="+", default=FUNCTIONS)
     parser.add_argument("--masked", nargs="+", type=int, default=(0, 1))
+    parser.add_argument("--chained", action="store_true", help="split sequences in one launch that looks back")
     parser.add_argument("--capability", type=int, default=90)
     options = parser.parse_args()
     triton.runtime.driver.set_active(_AbsentGPU(options.capability))
+    heuristics.CHAINED = options.chained
     launch.INTERPRETED = True  # or the launcher wants CUDA tensors
     sizes = []
 

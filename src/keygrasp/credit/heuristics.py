@@ -6,6 +6,7 @@ kinds follow GAE unmeasured. ``benchmarks/credit_tune.py`` measures the alternat
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from keygrasp.credit.problem import Kind
@@ -18,9 +19,11 @@ class Tiling(NamedTuple):
         steps: Steps of a tile, a power of two.
         rows: Rows of a program, a power of two.
         warps: Warps of a program, a power of two.
-        parts: Parts that the sequence is split into; 1 for a single pass.
+        parts: Parts that the sequence is split into; 1 for none.
         pipeline: Tiles in flight where a program has several.
         group: Neighbouring steps that a thread owns, a power of two; where time is contiguous, 1, or 4 in one read.
+        window: If not 0, each tile is a part, and looks back in the same launch: a power of two, parts whose (u, v) are
+            composed to one for those behind them.
     """
 
     steps: int
@@ -29,6 +32,7 @@ class Tiling(NamedTuple):
     parts: int = 1
     pipeline: int = 2
     group: int = 1
+    window: int = 0
 
 
 #: A sequence is split if a multiprocessor had fewer programs than this (half of it where rows are neighbours).
@@ -37,6 +41,10 @@ _PROGRAMS = 2
 _SPLIT_PROGRAMS = 8
 #: Most parts of a split: each program folds all parts before its own.
 _MOST_PARTS = 512
+#: Whether the parts of a split sequence meet in one launch that looks back, rather than over two launches.
+CHAINED = False
+#: Most parts of that: they are looked at in two steps, of their square root each.
+_MOST_CHAINED = 1 << 14
 
 
 def choose_tiling(
@@ -76,8 +84,36 @@ def choose_tiling(
     share = 1 if time_contiguous else 2
     if splittable and tiles > 4 and programs < _PROGRAMS * processors // share and steps > 2048:
         parts = min(tiles, _MOST_PARTS, -(-_SPLIT_PROGRAMS * processors // (share * programs)))
+        chained = _chained(rows, heavy, actions > 1, time_contiguous, tiling.group)
+        parts_of_chain = -(-steps // chained.steps)
+        if CHAINED and parts_of_chain <= _MOST_CHAINED:
+            return chained._replace(parts=parts_of_chain, window=choose_window(parts_of_chain, chained))
         tiling = tiling._replace(parts=max(1, parts))
     return tiling
+
+
+def choose_window(parts: int, tiling: Tiling) -> int:
+    """Parts of a group in a launch that looks back: one word for each thread if possible, and as many as groups if not.
+
+    Args:
+        parts: Tiles of a row.
+        tiling: The tiles; its window is not looked at.
+    """
+    threads = max(1, 32 * tiling.warps // tiling.rows)
+    if parts <= threads:
+        return _power(parts)
+    return max(threads, _power(math.isqrt(parts - 1) + 1))
+
+
+def _chained(rows: int, heavy: bool, actions: bool, time_contiguous: bool, group: int) -> Tiling:
+    """Tiles that stay in registers between the reading of their inputs and the state before them."""
+    if time_contiguous and actions:
+        return Tiling(256, 1, 2, pipeline=1, group=group)
+    if time_contiguous:
+        return Tiling(1024, 1, 8 if heavy else 4, pipeline=1, group=group)
+    columns = min(16 if rows <= 64 else 32, _power(rows))
+    elements = 1024 if heavy else 2048
+    return Tiling(elements // columns, columns, 8, pipeline=1, group=elements // 256 if group > 1 else 1)
 
 
 def _along_actions(steps: int, rows: int, processors: int) -> Tiling:

@@ -3,8 +3,8 @@
 A program owns ``BN`` rows and walks along time in tiles of ``BT`` steps, in the order of the recurrence: position ``s``
 counts from the first processed step, so that ``s = t`` for the forward kinds and ``s = T - 1 - t`` for the others. In
 each tile it makes the coefficients from the inputs, combines them by an associative scan and adds what the tile before
-left. Few long rows are split into parts (grid axis 1): one launch reduces every part to its (u, v), a second one folds
-the parts before its own and writes. Both are deterministic.
+left. Few long rows are split into parts (grid axis 1): over two launches, of which the first reduces every part to its
+(u, v) and the second goes on from those, or in one launch that looks back (``parts.py``). All of it is deterministic.
 
 Boundaries are selected, never multiplied: a factor of 0 cuts, so that a NaN of the next episode stays there.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from keygrasp.credit.parts import clear, fold, look_back
 from keygrasp.credit.tiles import (
     CARRY,
     DATA,
@@ -54,16 +55,16 @@ from keygrasp.credit.tiles import (
     read_log_ratios,
     read_numbers,
     read_rows,
+    scan,
     solve,
     then,
     tile_end,
     write,
 )
 
-#: What a launch does: everything at once, or the two halves of a split over the sequence.
-WHOLE, REDUCE, APPLY = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
-#: Parts that one thread folds.
-FOLD = tl.constexpr(8)
+#: What a launch does: everything at once; or the two halves of a split over the sequence; or a split in one pass, and
+#: what has to come before that.
+WHOLE, REDUCE, APPLY, CHAIN, CLEAR = (tl.constexpr(stage) for stage in range(5))
 #: Position of the scalar parameters; clips of ratios are logarithms.
 N_GAMMA, N_LAM, N_RHO, N_C, N_PG_RHO = (tl.constexpr(index) for index in range(5))
 #: Position of what a step is made of.
@@ -258,32 +259,20 @@ def _initial(P, S, steps, n0, dn, row_ok, KIND: tl.constexpr):
 
 
 @triton.jit
-def _fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK: tl.constexpr):
-    """State before a part: the initial state taken through all parts before it."""
-    first = tl.arange(0, PART_BLOCK // FOLD)[:, None] * FOLD
-    us, vs = (), ()
-    for k in tl.static_range(FOLD):
-        place = aggregates + n0 + ((first + k) * tl.cast(rows, tl.int64) + dn)
-        keep = (first + k < part) & row_ok
-        us = us + (tl.load(place, mask=keep, other=0.0),)
-        vs = vs + (tl.load(place + tl.cast(parts, tl.int64) * rows, mask=keep, other=1.0),)
-    u, v = compose_all(us, vs, FOLD)
-    return apply(u, v, x)
-
-
-@triton.jit
 def _start(
-    P, S, aggregates, part, parts, steps, rows, n0, dn, row_ok,
-    KIND: tl.constexpr, STAGE: tl.constexpr, PART_BLOCK: tl.constexpr, OVERLAP: tl.constexpr,
+    P, S, aggregates, u, v, part, parts, steps, rows, n0, dn, row_ok, KIND: tl.constexpr, STAGE: tl.constexpr,
+    WINDOW: tl.constexpr, PART_BLOCK: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    """State before the first step of a program, [BN]."""
+    """State before the first step of a program, [BN]; CHAIN is given (u, v) of its part."""
     x = tl.zeros([dn.shape[1]], tl.float32)
     if STAGE != REDUCE:
         x = _initial(P, S, steps, n0, dn, row_ok, KIND)
+    if OVERLAP and (STAGE == APPLY or STAGE == CHAIN):  # what the launch before this one wrote is used from here on
+        tl.extra.cuda.gdc_wait()
     if STAGE == APPLY:
-        if OVERLAP:  # what the launch before this one wrote is read from here on
-            tl.extra.cuda.gdc_wait()
-        x = _fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK)
+        x = fold(aggregates, part, parts, rows, n0, dn, row_ok, x, PART_BLOCK)
+    elif STAGE == CHAIN:
+        x = look_back(aggregates, u, v, x, part, parts, n0, dn, row_ok, WINDOW, PART_BLOCK, OVERLAP)
     return x
 
 
@@ -292,7 +281,7 @@ def _tile(
     P, S, OUT, OUT_S, aggregates, s0, end, state, part, parts, steps, rows, n0, dn, row_ok, numbers,
     KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, SINGLE: tl.constexpr,
     ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, GROUP: tl.constexpr, VECTOR: tl.constexpr,
-    FULL: tl.constexpr, PART_BLOCK: tl.constexpr, WIDE: tl.constexpr, OVERLAP: tl.constexpr,
+    FULL: tl.constexpr, WINDOW: tl.constexpr, PART_BLOCK: tl.constexpr, WIDE: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Process one tile; takes and returns the state before it, the composed (u, v) and the nearest value."""
     x, au, av, nearest = state
@@ -312,9 +301,13 @@ def _tile(
         tile_u, tile_v = compose_all(u, v, GROUP)
         au, av = then(au, av, tile_u, tile_v)
     else:
+        before_u, before_v, tile_u, tile_v = scan(u, v, GROUP)
         if SINGLE:  # after the loads, so that they are under way meanwhile
-            x = _start(P, S, aggregates, part, parts, steps, rows, n0, dn, row_ok, KIND, STAGE, PART_BLOCK, OVERLAP)
-        states, received, x = solve(u, v, x, GROUP)
+            x = _start(
+                P, S, aggregates, tile_u, tile_v, part, parts, steps, rows, n0, dn, row_ok, KIND, STAGE, WINDOW,
+                PART_BLOCK, OVERLAP,
+            )  # fmt: skip
+        states, received, x = solve(u, v, before_u, before_v, x, GROUP)
         first = _results(given, successor, counts, states, received, numbers, KIND, GROUP, False)
         write(OUT[0], S, OUT_S, at, first, FORWARD, GROUP, VECTOR)
         if OUT[1] is not None:
@@ -328,8 +321,8 @@ def scan_kernel(
     P, S, OUT, OUT_S, aggregates, steps, rows, part_steps, parts, numbers,
     KIND: tl.constexpr, FORWARD: tl.constexpr, STAGE: tl.constexpr, SINGLE: tl.constexpr,
     ACTIONS: tl.constexpr, ACTION_BLOCK: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
-    VECTOR: tl.constexpr, FULL: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr, WIDE: tl.constexpr,
-    OVERLAP: tl.constexpr,
+    VECTOR: tl.constexpr, FULL: tl.constexpr, WINDOW: tl.constexpr, PART_BLOCK: tl.constexpr, PIPELINE: tl.constexpr,
+    WIDE: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Solve one recurrence for ``BN`` rows (grid axis 0) and one part of the steps (grid axis 1).
 
@@ -338,26 +331,31 @@ def scan_kernel(
         S: Their strides: time and row of each, ``None`` where they are those of the data; then those over actions.
         OUT: Pointers of the first result, the second and the final carry; ``None`` where not wanted.
         OUT_S: Strides of the first two results, time and row; likewise.
-        aggregates: [2, parts, rows]: (u, v) of each part; written by REDUCE, read by APPLY.
+        aggregates: (u, v) of each part: [2, parts, rows], written by REDUCE and read by APPLY, or words, [rows, parts +
+            PART_BLOCK], of CLEAR and CHAIN.
         steps, rows: T and N.
         part_steps: Steps of a part, a multiple of ``BT`` unless there is one part.
         parts: Number of parts.
         numbers: γ, λ and the clips of V-trace and Retrace; clips of ratios as logarithms.
         KIND, FORWARD: The recurrence and its direction.
-        STAGE: WHOLE, REDUCE or APPLY.
+        STAGE: WHOLE, REDUCE, APPLY, CHAIN or CLEAR.
         SINGLE: Whether a part is a single tile.
         ACTIONS, ACTION_BLOCK: Actions of the successors (0: none) and how many are read at once.
         BT, BN: Size of a tile, powers of two.
         GROUP: Neighbouring steps that one thread owns, a power of two.
         VECTOR: Whether they are neighbours in memory too and read at once; GROUP is 4 then and divides T.
         FULL: Whether ``BT`` divides T and ``BN`` divides N.
-        PART_BLOCK: Power of two that is at least ``parts`` and ``FOLD``.
+        WINDOW: Parts of a group of CHAIN, a power of two.
+        PART_BLOCK: Power of two that is at least ``parts`` and ``FOLD``; of CHAIN, at least its groups.
         PIPELINE: Tiles in flight.
         WIDE: Whether offsets within a tile need 64 bits.
-        OVERLAP: Whether APPLY may begin before REDUCE has ended.
+        OVERLAP: Whether programs run at the same time, and those of a second launch beside the last of the first.
     """
-    if OVERLAP and STAGE == REDUCE:
+    if OVERLAP and (STAGE == REDUCE or STAGE == CLEAR):
         tl.extra.cuda.gdc_launch_dependents()
+    if STAGE == CLEAR:
+        clear(aggregates, tl.cast(rows, tl.int64) * (parts + PART_BLOCK))
+        return
     n0 = tl.program_id(0).to(tl.int64) * BN
     part = tl.program_id(1)
     dn = tl.arange(0, BN)[None, :]
@@ -373,15 +371,20 @@ def scan_kernel(
     if SINGLE:
         state = _tile(
             P, S, OUT, OUT_S, aggregates, begin, end, state, part, parts, steps, rows, n0, dn, row_ok, numbers,
-            KIND, FORWARD, STAGE, SINGLE, ACTIONS, ACTION_BLOCK, BT, GROUP, VECTOR, FULL, PART_BLOCK, WIDE, OVERLAP,
+            KIND, FORWARD, STAGE, SINGLE, ACTIONS, ACTION_BLOCK, BT, GROUP, VECTOR, FULL, WINDOW, PART_BLOCK, WIDE,
+            OVERLAP,
         )  # fmt: skip
     else:
-        x = _start(P, S, aggregates, part, parts, steps, rows, n0, dn, row_ok, KIND, STAGE, PART_BLOCK, OVERLAP)
+        x = _start(
+            P, S, aggregates, zero, zero, part, parts, steps, rows, n0, dn, row_ok, KIND, STAGE, WINDOW, PART_BLOCK,
+            OVERLAP,
+        )  # fmt: skip
         state = (x, state[1], state[2], state[3])
         for s0 in tl.range(begin, end, BT, num_stages=PIPELINE):
             state = _tile(
                 P, S, OUT, OUT_S, aggregates, s0, end, state, part, parts, steps, rows, n0, dn, row_ok, numbers,
-                KIND, FORWARD, STAGE, SINGLE, ACTIONS, ACTION_BLOCK, BT, GROUP, VECTOR, FULL, PART_BLOCK, WIDE, OVERLAP,
+                KIND, FORWARD, STAGE, SINGLE, ACTIONS, ACTION_BLOCK, BT, GROUP, VECTOR, FULL, WINDOW, PART_BLOCK, WIDE,
+                OVERLAP,
             )  # fmt: skip
     x, au, av, nearest = state
     row = n0 + tl.arange(0, BN)

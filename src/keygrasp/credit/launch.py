@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, NoReturn
 
 import torch
 import triton
+import triton.language as tl
 from torch import Tensor
 
-from keygrasp.credit import kernels
+from keygrasp.credit import kernels, parts
 from keygrasp.credit.heuristics import Tiling, choose_tiling
 from keygrasp.credit.problem import ACTIONS, FORWARD, VECTORS, Inputs, Kind, Layout, Numbers, Wanted, check
 from keygrasp.credit.views import initial_carry_is_a_value, log_bound
@@ -32,6 +33,7 @@ class _Launch(NamedTuple):
     grid: tuple[int, int, int]
     constants: tuple[int, ...]
     warps: int
+    early: bool  # whether it begins before the launch before it has ended
 
 
 @dataclass
@@ -43,6 +45,7 @@ class _Plan:
     result_strides: tuple[int | None, ...]
     launches: tuple[_Launch, ...]
     sizes: tuple[int, int, int, int]  # steps, rows, steps of a part, parts
+    between: tuple[tuple[int, ...], torch.dtype] | None  # shape and type of what the parts tell each other
     repeats: list[Callable[..., None]]  # each launch once compiled; empty before
 
 
@@ -123,9 +126,9 @@ def _run(
     final = results[-1] if wanted.final else None
     written = (results[0], second, final)
     aggregates = results[0]
-    if plan.sizes[3] > 1:
-        shape = (2, plan.sizes[3], plan.layout.rows)
-        aggregates = torch.empty(shape, dtype=torch.float32, device=inputs.data.device)
+    if plan.between is not None:
+        shape, dtype = plan.between
+        aggregates = torch.empty(shape, dtype=dtype, device=inputs.data.device)
     bounds = _NO_BOUNDS
     if inputs.log_probs is not None:
         bounds = (log_bound(numbers.rho_bar), log_bound(numbers.c_bar), log_bound(numbers.pg_rho_bar))
@@ -143,7 +146,8 @@ def _run(
 
 def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., None] | None:
     """Compile and run; returns what repeats the launch without looking at the arguments again."""
-    compiled = kernels.scan_kernel[launch.grid](*arguments, *launch.constants, num_warps=launch.warps)
+    early = {"launch_pdl": True} if launch.early else {}
+    compiled = kernels.scan_kernel[launch.grid](*arguments, *launch.constants, num_warps=launch.warps, **early)
     if INTERPRETED or compiled is None:
         return None
     start, function, packed = compiled.run, compiled.function, compiled.packed_metadata
@@ -160,18 +164,18 @@ def _first_run(launch: _Launch, arguments: tuple[Any, ...]) -> Callable[..., Non
     # What these versions' launcher passes on where no scratch memory is wanted; going through it costs a µs.
     begin, flags = start.launch, (start.launch_cooperative_grid, start.launch_pdl)
     if version == "3.6.":
-        middle = (function, *flags, None, None, packed, *hooks)
+        flat = (function, *flags, None, None, packed, *hooks)
 
-        def repeat(*raw: Any) -> None:
-            begin(*grid, current_stream(current_device()), *middle, *raw, *constants)
+        def repeat_flat(*raw: Any) -> None:
+            begin(*grid, current_stream(current_device()), *flat, *raw, *constants)
 
-        return repeat
-    middle = (function, *flags, packed, *hooks, None, None, start.arg_annotations, start.kernel_signature)
+        return repeat_flat
+    nested = (function, *flags, packed, *hooks, None, None, start.arg_annotations, start.kernel_signature)
 
-    def repeat(*raw: Any) -> None:
-        begin(*grid, current_stream(current_device()), *middle, (*raw, *constants))
+    def repeat_nested(*raw: Any) -> None:
+        begin(*grid, current_stream(current_device()), *nested, (*raw, *constants))
 
-    return repeat
+    return repeat_nested
 
 
 def _refuse_double() -> NoReturn:
@@ -198,7 +202,7 @@ def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted) -> _Plan:
         )
     time, row = inputs.data.stride(wanted.time_dim), inputs.data.stride(1 - wanted.time_dim)
     strides, result_strides = _strides(inputs, wanted)
-    plan = _Plan(layout, strides, result_strides, (), (layout.steps, layout.rows, layout.steps, 1), [])
+    plan = _Plan(layout, strides, result_strides, (), (layout.steps, layout.rows, layout.steps, 1), None, [])
     if layout.steps == 0 or layout.rows == 0 or layout.accumulate is torch.float64:
         return plan
     splittable = inputs.mask is None or inputs.values is None or inputs.next_values is not None
@@ -213,7 +217,7 @@ def _make_plan(kind: Kind, inputs: Inputs, wanted: Wanted) -> _Plan:
         processors=_processors(inputs.data),
     )
     vector = tiling.group == 4 and layout.steps % 4 == 0 and _rows_are_vectors(layout, strides)
-    plan.launches, plan.sizes = _launches(kind, layout, tiling, (*strides, *result_strides), vector)
+    plan.launches, plan.sizes, plan.between = _launches(kind, layout, tiling, (*strides, *result_strides), vector)
     return plan
 
 
@@ -242,7 +246,9 @@ def _rows_are_vectors(layout: Layout, strides: tuple[int | None, ...]) -> bool:
     """Whether every four steps of a row are side by side, in each [T, N] tensor and from a multiple of four on."""
     apart = (*VECTORS, *(ACTIONS if layout.actions else ()))
     pairs = [strides[2 * index : 2 * index + 2] for index in range(len(Inputs._fields)) if index not in apart]
-    return all(time == 1 and row is not None and row % 4 == 0 for time, row in pairs if time is not None)
+    return all(
+        time == 1 and row is not None and (row % 4 == 0 or layout.rows == 1) for time, row in pairs if time is not None
+    )
 
 
 def _actions_at_once(layout: Layout, strides: tuple[int | None, ...]) -> int:
@@ -256,22 +262,24 @@ def _actions_at_once(layout: Layout, strides: tuple[int | None, ...]) -> int:
 
 def _launches(
     kind: Kind, layout: Layout, tiling: Tiling, strides: tuple[int | None, ...], vector: bool
-) -> tuple[tuple[_Launch, ...], tuple[int, int, int, int]]:
-    """The launches of a call, and its sizes."""
+) -> tuple[tuple[_Launch, ...], tuple[int, int, int, int], tuple[tuple[int, ...], torch.dtype] | None]:
+    """The launches of a call, its sizes, and the memory between its parts."""
     bt, bn = tiling.steps, tiling.rows
     tiles = -(-layout.steps // bt)
-    part_tiles = -(-tiles // tiling.parts)
-    parts = -(-tiles // part_tiles)
+    part_tiles = 1 if tiling.window else -(-tiles // tiling.parts)
+    count = -(-tiles // part_tiles)
+    chained = tiling.window > 0 and count > 1
+    part_block = triton.next_power_of_2(-(-count // tiling.window) if chained else max(count, parts.FOLD.value))
     wide = (bt + bn + layout.actions) * max(abs(stride) for stride in strides if stride is not None) >= 2**31
     action_block = _actions_at_once(layout, strides)
     full = layout.steps % bt == 0 and layout.rows % bn == 0
-    overlap = parts > 1 and not INTERPRETED
+    overlap = count > 1 and not INTERPRETED
 
-    def launch(stage: int) -> _Launch:
+    def launch(stage: tl.constexpr, grid: tuple[int, int, int], early: bool = False) -> _Launch:
         constants = (
             int(kind),
             int(kind in FORWARD),
-            stage,
+            stage.value,
             int(part_tiles == 1),
             layout.actions,
             action_block,
@@ -280,16 +288,25 @@ def _launches(
             tiling.group,
             int(vector),
             int(full),
-            triton.next_power_of_2(max(parts, kernels.FOLD.value)),
+            tiling.window,
+            part_block,
             tiling.pipeline,
             int(wide),
             int(overlap),
         )
-        return _Launch((-(-layout.rows // bn), parts, 1), constants, tiling.warps)
+        return _Launch(grid, constants, tiling.warps, early)
 
-    stages = (kernels.REDUCE.value, kernels.APPLY.value) if parts > 1 else (kernels.WHOLE.value,)
-    sizes = (layout.steps, layout.rows, part_tiles * bt if parts > 1 else layout.steps, parts)
-    return tuple(launch(stage) for stage in stages), sizes
+    grid = (-(-layout.rows // bn), count, 1)
+    sizes = (layout.steps, layout.rows, part_tiles * bt if count > 1 else layout.steps, count)
+    if count == 1:
+        return (launch(kernels.WHOLE, grid),), sizes, None
+    if not chained:
+        launches = (launch(kernels.REDUCE, grid), launch(kernels.APPLY, grid, overlap))
+        return launches, sizes, ((2, count, layout.rows), torch.float32)
+    words = (layout.rows, count + part_block)
+    cleared = (-(-math.prod(words) // parts.CLEARED.value), 1, 1)
+    launches = (launch(kernels.CLEAR, cleared), launch(kernels.CHAIN, grid, overlap))
+    return launches, sizes, (words, torch.int64)
 
 
 def _processors(tensor: Tensor) -> int:

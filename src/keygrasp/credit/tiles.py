@@ -297,18 +297,23 @@ def compose_all(u, v, GROUP: tl.constexpr):
 
 
 @triton.jit
-def solve(u, v, x, GROUP: tl.constexpr):
-    """States of all steps from the state ``x`` [BN] before the tile.
+def scan(u, v, GROUP: tl.constexpr):
+    """(u, v) of all steps before each group, [G, BN], and of the whole tile, [BN]."""
+    cu, cv = compose(u, v, GROUP)
+    eu, ev = tl.zeros(cu.shape, tl.float32), tl.full(cv.shape, 1.0, tl.float32)
+    if cu.shape[0] > 1:
+        cu, cv, eu, ev = tl.associative_scan((cu, cv, eu, ev), 0, _then_before)
+    return eu, ev, tile_end(cu), tile_end(cv)
+
+
+@triton.jit
+def solve(u, v, eu, ev, x, GROUP: tl.constexpr):
+    """States of all steps from the state ``x`` [BN] before the tile and what ``scan`` gave.
 
     Returns:
         The state of each step, what each group receives, and the state after the tile.
     """
-    received = tl.broadcast_to(x[None, :], u[0].shape)
-    if u[0].shape[0] > 1:
-        cu, cv = compose(u, v, GROUP)
-        none, same = tl.zeros(cu.shape, tl.float32), tl.full(cv.shape, 1.0, tl.float32)
-        cu, cv, eu, ev = tl.associative_scan((cu, cv, none, same), 0, _then_before)
-        received = apply(eu, ev, received)
+    received = apply(eu, ev, tl.broadcast_to(x[None, :], eu.shape))
     state = received
     states = ()
     for k in tl.static_range(GROUP):
