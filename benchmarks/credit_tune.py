@@ -40,7 +40,7 @@ KINDS = dict(
 
 def candidates(work: Workload, chosen: Tiling) -> Iterator[Tiling]:
     """Tilings that make sense for a workload: of each size whole, split as the heuristics do and less, and chained."""
-    found = _along_rows(work) if work.layout == "time-major" else _along_time(work)
+    found = _along_time(work) if _time_is_contiguous(work) else _along_rows(work)
     for tiling in found:
         yield from _chains(work, tiling)
         tiles, programs = -(-work.steps // tiling.steps), -(-work.rows // tiling.rows)
@@ -53,11 +53,11 @@ def candidates(work: Workload, chosen: Tiling) -> Iterator[Tiling]:
 
 
 def _chains(work: Workload, tiling: Tiling) -> Iterator[Tiling]:
-    """A tile's chains, in groups as the heuristics have them and of twice and half that size."""
+    """A tile's chains, in groups as the heuristics have them and of twice that size."""
     parts = -(-work.steps // tiling.steps)
     if 4 <= parts <= 1 << 14:
         window = choose_window(parts, tiling)
-        for choice in sorted({max(2, window // 2), window, min(2 * window, 1 << (parts - 1).bit_length())}):
+        for choice in sorted({window, min(2 * window, 1 << (parts - 1).bit_length())}):
             yield tiling._replace(parts=parts, pipeline=1, window=choice)
 
 
@@ -82,8 +82,11 @@ def _along_time(work: Workload) -> Iterator[Tiling]:
 def heuristic_choice(work: Workload) -> Tiling:
     steps, rows = work.steps, work.rows
     actions = ACTIONS if work.op == "retrace" else 0
-    along = work.layout == "batch-major" or rows == 1
-    return choose_tiling(KINDS[work.op], steps, rows, time_contiguous=along, actions=actions)
+    return choose_tiling(KINDS[work.op], steps, rows, time_contiguous=_time_is_contiguous(work), actions=actions)
+
+
+def _time_is_contiguous(work: Workload) -> bool:
+    return work.layout == "batch-major" or work.rows == 1
 
 
 def other_choice(work: Workload) -> Tiling:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from credit_cases import FUNCTIONS, assert_same, call, make_case
 
-from keygrasp.credit import Carry, gae
+from keygrasp.credit import Carry, gae, heuristics, launch
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 SHAPES = (
@@ -31,6 +31,33 @@ def test_every_function_at_the_shapes_of_the_benchmarks(steps, rows, layout):
         expected = call(name, doubled(case), "torch", expected_carry)
         assert_same(call(name, case, "triton", carry), expected, 2e-5, f"{name} {steps}x{rows} {layout}")
         assert_same([carry.value], [expected_carry.value], 2e-5, f"carry of {name}")
+
+
+@pytest.mark.parametrize("layout", ["plain", "transposed"])
+@pytest.mark.parametrize(("steps", "rows"), SHAPES[-4:])
+def test_parts_that_look_back(steps, rows, layout, monkeypatch):
+    """Right, and the same bits each time: alone, in a graph, and beside the same calls on other streams."""
+    launch._plans.clear()
+    monkeypatch.setattr(heuristics, "CHAINED", True)
+    test_every_function_at_the_shapes_of_the_benchmarks(steps, rows, layout)
+    case = make_case(steps, rows, device="cuda", layout=layout, actions=2, rate=0.01)
+    expected = {name: call(name, case, "triton") for name in FUNCTIONS}
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = {name: call(name, case, "triton") for name in FUNCTIONS}
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    for _ in range(10):
+        graph.replay()
+        torch.cuda.synchronize()
+        every = [found]
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                every.append({name: call(name, case, "triton") for name in FUNCTIONS})
+        torch.cuda.synchronize()
+        for one in every:
+            for name in FUNCTIONS:
+                assert all(torch.equal(a, b) for a, b in zip(one[name], expected[name], strict=True)), name
+    launch._plans.clear()
 
 
 @pytest.mark.parametrize("seed", range(12))
