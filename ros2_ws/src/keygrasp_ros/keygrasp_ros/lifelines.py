@@ -9,6 +9,7 @@ those of the same process, which the middleware does not count once it counts an
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -20,6 +21,9 @@ from keygrasp_ros.topics import Endpoint, lifeline
 
 #: Seconds within which a node that was killed is missed: the lease, and what a busy machine adds.
 NOTICED_SECONDS = 4.0
+#: Seconds for which a lifeline stays lost before it counts as cut. The middleware renews a lease of 2 s every 1.3 s, so
+#: that on a busy machine a living server may seem lost for a moment.
+_GRACE_SECONDS = 0.7
 _OFFERED = OwnProcess[Publisher]()
 
 
@@ -41,7 +45,7 @@ class Lifeline:
 
     def __init__(self, node: Node, endpoint: Endpoint) -> None:
         self._lock = threading.Lock()
-        self._alive, self._known = 0, False
+        self._alive, self._known, self._lost_since = 0, False, 0.0
         self._context = node.context
         topic = lifeline(endpoint)
         events = SubscriptionEventCallbacks(liveliness=self._changed)
@@ -53,10 +57,11 @@ class Lifeline:
     def is_cut(self) -> bool:
         """Whether there was a server that showed that it lived, and none does so any more."""
         with self._lock:
-            cut = self._known and self._alive == 0
+            lost = self._known and self._alive == 0
+            cut = lost and time.monotonic() - self._lost_since >= _GRACE_SECONDS
         return cut and _OFFERED.find(self._context, self._subscription.topic_name) is None
 
     def _changed(self, event: Any) -> None:
         with self._lock:
-            self._alive = event.alive_count
+            self._alive, self._lost_since = event.alive_count, time.monotonic()
             self._known |= event.alive_count > 0
