@@ -97,4 +97,6 @@ def test_a_sequence_is_chained_only_if_asked_for(monkeypatch):
     tiling = choose_tiling(Kind.GAE, **shape)
     assert tiling.window > 1
     assert tiling.parts * tiling.steps == 131072
+    assert choose_tiling(Kind.VTRACE, 131072, 16, time_contiguous=False).window == 0  # two launches are faster
+    assert choose_tiling(Kind.RETRACE, 131072, 16, time_contiguous=False, actions=4).window > 1
     assert choose_tiling(Kind.GAE, 1 << 26, 16, time_contiguous=True).window == 0  # too many to look back at

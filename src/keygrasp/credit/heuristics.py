@@ -41,7 +41,8 @@ _PROGRAMS = 2
 _SPLIT_PROGRAMS = 8
 #: Most parts of a split: each program folds all parts before its own.
 _MOST_PARTS = 512
-#: Whether the parts of a split sequence meet in one launch that looks back, rather than over two launches.
+#: Whether the parts of a split sequence meet in one launch that looks back, rather than over two launches, where that
+#: was measured to be faster. Off until the test of it has run on a GPU: ``pytest -m gpu tests/credit``.
 CHAINED = False
 #: Most parts of that: they are looked at in two steps, of their square root each.
 _MOST_CHAINED = 1 << 14
@@ -86,10 +87,17 @@ def choose_tiling(
         parts = min(tiles, _MOST_PARTS, -(-_SPLIT_PROGRAMS * processors // (share * programs)))
         chained = _chained(rows, heavy, actions > 1, time_contiguous, tiling.group)
         parts_of_chain = -(-steps // chained.steps)
-        if CHAINED and parts_of_chain <= _MOST_CHAINED:
+        if CHAINED and _chain_pays(kind, rows, actions > 1, time_contiguous) and parts_of_chain <= _MOST_CHAINED:
             return chained._replace(parts=parts_of_chain, window=choose_window(parts_of_chain, chained))
         tiling = tiling._replace(parts=max(1, parts))
     return tiling
+
+
+def _chain_pays(kind: Kind, rows: int, actions: bool, time_contiguous: bool) -> bool:
+    """Whether one launch was faster than two, at the four long shapes of the benchmark on an H200."""
+    if time_contiguous:
+        return kind is not Kind.VTRACE or rows > 1
+    return actions or kind in (Kind.GAE, Kind.TD_LAMBDA, Kind.DISCOUNTED)
 
 
 def choose_window(parts: int, tiling: Tiling) -> int:
