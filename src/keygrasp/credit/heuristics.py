@@ -97,7 +97,7 @@ def _chain_pays(kind: Kind, rows: int, actions: bool, time_contiguous: bool) -> 
     """Whether one launch was faster than two, at the four long shapes of the benchmark on an H200."""
     if time_contiguous:
         return kind is not Kind.VTRACE or rows > 1
-    return actions or kind in (Kind.GAE, Kind.TD_LAMBDA, Kind.DISCOUNTED)
+    return actions
 
 
 def choose_window(parts: int, tiling: Tiling) -> int:
