@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -41,9 +42,11 @@ class Lifeline:
     Args:
         node: Node that watches.
         endpoint: What the server offers.
+        on_change: Called when a server came or went.
     """
 
-    def __init__(self, node: Node, endpoint: Endpoint) -> None:
+    def __init__(self, node: Node, endpoint: Endpoint, on_change: Callable[[], object] = lambda: None) -> None:
+        self._on_change = on_change
         self._lock = threading.Lock()
         self._alive, self._known, self._lost_since = 0, False, 0.0
         self._context = node.context
@@ -65,3 +68,4 @@ class Lifeline:
         with self._lock:
             self._alive, self._lost_since = event.alive_count, time.monotonic()
             self._known |= event.alive_count > 0
+        self._on_change()

@@ -50,8 +50,8 @@ class PickSteps:
         self._robot = SureActionClient(node, EXECUTE.type, EXECUTE.name, callback_group=group)
         self._servers: dict[str, Callable[[], bool]] = {n: c.is_ready for n, c in self._clients.items()}
         self._servers[EXECUTE.name] = self._robot.server_is_ready
-        self._lifelines = {end.name: Lifeline(node, end) for end in (*needed, EXECUTE)}
         self._known = {name: Acquaintance(functools.partial(self._lives, name)) for name in self._servers}
+        self._lifelines = {e.name: Lifeline(node, e, self._known[e.name].again) for e in (*needed, EXECUTE)}
 
     def missing(self) -> list[str]:
         """What a pick needs and nobody offers yet: the camera, services, the robot."""

@@ -78,3 +78,7 @@ class Acquaintance:
         if since is None:
             since = self._since = now
         return now - since >= _ACQUAINTED_SECONDS
+
+    def again(self) -> None:
+        """Somebody came or went, maybe between two questions: time counts anew."""
+        self._since = None
