@@ -1,10 +1,9 @@
 """What the outcome model is worth: its predictions, its say in the refiner's ranking, and its labels in training.
 
-keygrasp collect configs/labels-outcomes.yaml && keygrasp collect configs/labels-outcomes-val.yaml
 python benchmarks/outcomes.py --json benchmarks/results/outcomes.json
 
-All on validation objects, on which nothing was fitted. Executions are nominal; where rankings are compared, each scene
-and image is the same for all of them. ``--parts`` chooses what is measured; the others are kept as the file has them.
+With the labels of configs/outcomes.yaml; all on validation objects, on which none was fitted. Executions are nominal,
+and rankings are compared on the same scenes and images. ``--parts`` chooses what is measured; the file keeps the rest.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from keygrasp.configuration import load_config
 from keygrasp.experience.contact_fit import agreement
 from keygrasp.files import read_json, write_json
 from keygrasp.objects import split
@@ -43,6 +43,9 @@ RANKINGS = {
 }
 
 
+_SETTINGS = load_config(Path(__file__).parents[1] / "configs" / "outcomes.yaml", OutcomeFitConfig)
+
+
 def predictions(arguments: argparse.Namespace) -> dict[str, Any]:
     """Fit on top of the shipped trunk and from nothing; beside them what the shipped network says of success."""
     found: dict[str, Any] = {}
@@ -50,7 +53,7 @@ def predictions(arguments: argparse.Namespace) -> dict[str, Any]:
         out = arguments.runs / name.replace(" ", "-")
         report = fit_outcomes(fit_config(arguments, start, out), functools.partial(show, name))
         found[name] = {key: report[key] for key in ("config", "labels", "validation_labels", "fit", "validation")}
-    data = load_dataset([arguments.validation])
+    data = load_dataset(arguments.validation)
     features = featurise(data.scenes, data.scene, data.grasps, data.gripper)
     with torch.no_grad():
         said = torch.sigmoid(Weights.load(default_weights()).network.execute_logit(features)).numpy()
@@ -60,7 +63,7 @@ def predictions(arguments: argparse.Namespace) -> dict[str, Any]:
 def fit_config(arguments: argparse.Namespace, start: Path | None, out: Path) -> OutcomeFitConfig:
     steps, rate = (2 * arguments.steps, 3e-3) if start is not None else (arguments.steps, 1e-3)
     return OutcomeFitConfig(
-        labels=(arguments.labels,), validation=(arguments.validation,), out=out, start=start, steps=steps,
+        labels=tuple(arguments.labels), validation=tuple(arguments.validation), out=out, start=start, steps=steps,
         learning_rate=rate, device="cpu",
     )  # fmt: skip
 
@@ -124,7 +127,7 @@ def training(arguments: argparse.Namespace) -> dict[str, Any]:
     A third learns from twice as many labels a step, as much as the second sees in all.
     """
     plain = TrainConfig(
-        labels=(arguments.labels,), validation=(arguments.validation,), steps=arguments.train_steps,
+        labels=tuple(arguments.labels), validation=tuple(arguments.validation), steps=arguments.train_steps,
         execute_batch=192, move_batch=24, warm_up=arguments.train_steps, evaluate_every=100, device="cpu",
     )  # fmt: skip
     teacher = arguments.runs / "from-nothing/outcomes.safetensors"
@@ -155,8 +158,8 @@ PARTS = {"predictions": predictions, "rankings": rankings, "training": training}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--labels", type=Path, default=Path("runs/labels/outcomes"))
-    parser.add_argument("--validation", type=Path, default=Path("runs/labels/outcomes-val"))
+    parser.add_argument("--labels", type=Path, nargs="+", default=_SETTINGS.labels)
+    parser.add_argument("--validation", type=Path, nargs="+", default=_SETTINGS.validation)
     parser.add_argument("--runs", type=Path, default=Path("runs/outcomes-benchmark"), help="where models are kept")
     parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=list(PARTS))
     parser.add_argument("--steps", type=int, default=1000, help="of the fit from nothing; twice on the shipped trunk")

@@ -42,7 +42,8 @@ def test_rule_a_shrinks_the_smallest_to_four_centimetres_and_never_enlarges(exte
 @given(sides)
 def test_rule_s_shrinks_to_small_objects_and_never_enlarges(extents):
     scaled = np.array(extents) * scale_factor(extents, "S")
-    assert scaled[0] <= 0.02 + 1e-12 and scaled[2] <= 0.20 + 1e-12
+    assert scaled[0] <= 0.02 + 1e-12
+    assert scaled[2] <= 0.20 + 1e-12
     assert np.all(scaled <= extents)
     assert np.allclose(scaled, extents) or np.isclose(scaled[0], 0.02) or np.isclose(scaled[2], 0.20)
 

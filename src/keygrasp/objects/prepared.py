@@ -74,9 +74,9 @@ def scale_factor(extents: Array, rule: Rule) -> float:
 
     ``"E"`` makes the middle side 10 cm unless the longest would exceed 22 cm, which is then 22 cm. ``"A"`` shrinks the
     object until its smallest side has 4 cm and leaves smaller ones as they are. ``"S"`` shrinks it until its smallest
-    side has at most 2 cm and its longest at most 20 cm: spoons, bricks and bolts. ``"M"`` is ``"E"`` with 7 cm: apples and
-    cans, which just fit between the fingers. ``"none"`` keeps the size. KG-1 knows all but ``"S"`` and ``"M"``, which
-    are there to learn from.
+    side has at most 2 cm and its longest at most 20 cm: spoons, bricks and bolts. ``"M"`` is ``"E"`` with 7 cm: apples
+    and cans, which just fit between the fingers. ``"none"`` keeps the size. KG-1 knows all but ``"S"`` and ``"M"``,
+    which are there to learn from.
 
     Raises:
         InputError: If the rule is unknown.
