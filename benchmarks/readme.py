@@ -137,7 +137,7 @@ def block() -> str:
     parts = [
         *evaluation_section(),
         *trials_section("trials-e-ur5", "300 unseen objects, rule E, executed by the UR5:"),
-        *trials_section("trials-e-oracle", "48 objects of rule E with the oracle as the ceiling (earlier weights):"),
+        *trials_section("trials-e-oracle", "48 objects of rule E with the oracle as the ceiling:"),
         *trials_section("trials-ycb", "All 78 objects of YCB at their own size, two poses each, graspable or not:"),
         *trials_section("trials-adversarial", "Two adversarial objects of Dex-Net, 20 poses each:"),
         *speed_section(),
