@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from credit import UNCAPTURED, verdicts
+from credit_timing import H200_COPY
 
 from keygrasp.files import read_json, write_text
 
@@ -20,10 +21,6 @@ PAGE = ROOT / "docs" / "credit.md"
 PLOT = ROOT / "docs" / "images" / "credit.svg"
 BLOCK = re.compile(r"(<!-- figures:begin -->\n).*?(<!-- figures:end -->)", re.DOTALL)
 OURS = "keygrasp"
-
-#: Bytes a second that a copy kernel moves on an H200 (read and written). The driver's copy, which credit.json names,
-#: reaches less than our own kernels do, so it is no floor.
-H200_COPY = 4.28e12
 
 #: Few long rows, which are split over time; credit-chained.json has them in one launch.
 SPLIT = ((64, 16384), (16, 131072), (1, 1048576), (512, 4096))

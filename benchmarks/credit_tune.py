@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from credit_compile import compile_ahead, forced
-from credit_timing import device_us, rotated
+from credit_timing import H200_COPY, device_us, rotated
 from credit_workloads import ACTIONS, LAYOUTS, OPS, SHAPES, Workload, our_call
 
 from keygrasp.credit import heuristics
@@ -27,8 +27,6 @@ from keygrasp.credit.problem import Kind
 from keygrasp.files import write_json
 from keygrasp.provenance import provenance
 
-#: Bytes a second that a copy moves on an H200, for a floor to compare with.
-BANDWIDTH = 4.28e12
 KINDS = dict(
     zip(
         OPS,
@@ -111,7 +109,7 @@ def tune(work: Workload, tilings: list[Tiling]) -> list[tuple[float, Tiling]]:
             except Exception as error:  # out of shared memory, or a wrong result: say so and go on
                 print(f"  {tuple(tiling)}: {type(error).__name__} {str(error)[:80]}")
     own = [microseconds for microseconds, tiling in found if tiling == tilings[0]]
-    floor = 1e6 * work.bytes / BANDWIDTH
+    floor = 1e6 * work.bytes / H200_COPY
     print(f"{work.name}: heuristics {own[0] if own else math.nan:.2f} µs with {tuple(tilings[0])}, floor {floor:.2f}")
     for best, tiling in sorted(found)[:3]:
         print(f"    {best:8.2f} µs  {tuple(tiling)}", flush=True)

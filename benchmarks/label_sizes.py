@@ -10,29 +10,13 @@ import argparse
 from pathlib import Path
 
 import torch
-from torch.nn import functional
 
 from keygrasp.experience.labels import LabelFolder
 from keygrasp.files import write_json
-from keygrasp.protocol.statistics import auroc
 from keygrasp.provenance import provenance
-from keygrasp.refine.dataset import GraspDataset, load_dataset
+from keygrasp.refine.dataset import load_dataset
 from keygrasp.refine.network import load_network
-from keygrasp.refine.state import featurise
-
-
-@torch.inference_mode()
-def scores(weights: Path, data: GraspDataset) -> dict[str, float | None]:
-    """AUROC and log loss of the value of *execute*, before calibration."""
-    network, _ = load_network(weights)
-    network.eval()
-    parts = [
-        network.execute_logit(featurise(data.scenes, data.scene[rows], data.grasps[rows], data.gripper))
-        for rows in torch.split(torch.arange(len(data.grasps)), 512)
-    ]
-    logits = torch.cat(parts)
-    loss = functional.binary_cross_entropy_with_logits(logits, data.success)
-    return {"auroc": auroc(logits.numpy(), data.success.numpy()), "log_loss": float(loss)}
+from keygrasp.refine.training import label_scores
 
 
 def main() -> None:
@@ -46,8 +30,16 @@ def main() -> None:
     for folder in arguments.labels:
         rule, data = LabelFolder.open(folder).rule, load_dataset([folder])
         for weights in arguments.weights:
-            found = scores(weights, data)
-            rows.append({"rule": rule, "labels": len(data.grasps), "weights": weights.stem, **found})
+            found = label_scores(load_network(weights)[0], data)
+            rows.append(
+                {
+                    "rule": rule,
+                    "labels": len(data.grasps),
+                    "weights": weights.stem,
+                    "auroc": found.get("auroc"),
+                    "log_loss": found["loss"],
+                }
+            )
             print(f"rule {rule}, {len(data.grasps)} labels, {weights.stem}: {found}", flush=True)
     if arguments.json:
         write_json(arguments.json, {"rows": rows, "provenance": provenance(0)})

@@ -59,6 +59,7 @@ def test_a_folder_that_can_not_be_written_is_said_before_any_work(tmp_path):
         ("perturbed: -5", "perturbed is -5"),
         ("random: -5", "random is -5"),
         ("workers: 0", "workers is 0"),
+        ("rule: none", "Known: E, A, S, M"),
         ("planners: [geometrik]", "Did you mean 'geometric'?"),
         ("planners: [oracle]", "looks behind the image"),
         ("{random: 0, planned: 0, perturbed: 0}", "Ask for grasps"),

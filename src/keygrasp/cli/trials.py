@@ -39,7 +39,7 @@ class Options:
     objects: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 300)")] = None
     """How many objects of the split."""
     rule: Literal["E", "A", "S", "M", "none"] = "E"
-    """Scaling rule: E (middle side 10 cm), A (smallest side 4 cm, easy) or none."""
+    """Scaling rule: E (middle side 10 cm), A (smallest side 4 cm, easy) or none; outside KG-1 S (2 cm) and M (7 cm)."""
     split: Literal["train", "validation", "test"] = "test"
     """Which objects of the embedded set."""
     source: Literal["embedded", "ycb", "dexnet", "file"] = "embedded"

@@ -89,8 +89,9 @@ class CollectConfig:
     def __post_init__(self) -> None:
         if self.split not in ("train", "validation"):
             raise ConfigurationError(f"collect: split is {self.split!r}", "Test objects are never learned from")
-        if self.rule not in get_args(Rule):
-            raise ConfigurationError(f"collect: rule is {self.rule!r}", f"Known: {', '.join(get_args(Rule))}")
+        rules = [rule for rule in get_args(Rule) if rule != "none"]  # the embedded objects have no size of their own
+        if self.rule not in rules:
+            raise ConfigurationError(f"collect: rule is {self.rule!r}", f"Known: {', '.join(rules)}")
         known = ("even", *SCHEDULERS)
         if self.scheduler not in known:
             raise ConfigurationError(f"collect: scheduler is {self.scheduler!r}", f"Known: {', '.join(known)}")

@@ -100,20 +100,11 @@ class Trainer:
         terms = self.shaping.terms if self.shaping is not None else {}
         return {name: float(value.detach()) for name, value in losses.items()} | terms
 
-    @torch.inference_mode()
     def evaluate(self) -> dict[str, float]:
         """Loss and AUROC of success on the validation labels (empty without any)."""
-        data = self.validation
-        if data is None:
+        if self.validation is None:
             return {}
-        parts = []
-        for rows in torch.split(torch.arange(len(data.grasps), device=self.device), 2048):
-            features = featurise(data.scenes, data.scene[rows], data.grasps[rows], data.gripper)
-            parts.append(self.target.execute_logit(features))
-        logits = torch.cat(parts)
-        loss = functional.binary_cross_entropy_with_logits(logits, data.success)
-        area = auroc(logits.cpu().numpy(), data.success.cpu().numpy())
-        return {"validation_loss": float(loss), **({} if area is None else {"validation_auroc": area})}
+        return {f"validation_{name}": value for name, value in label_scores(self.target, self.validation).items()}
 
     def _move_loss(self, generator: torch.Generator) -> tuple[Tensor, float]:
         """Cross-entropy of moves against their targets, and when its own work began."""
@@ -196,6 +187,19 @@ class Trainer:
         now = self._clock()
         self.seconds[part] += now - begin
         return now
+
+
+@torch.inference_mode()
+def label_scores(network: QNetwork, data: GraspDataset) -> dict[str, float]:
+    """``loss`` and, where both outcomes occur, ``auroc`` of the value of *execute* on labels, not calibrated."""
+    parts = []
+    for rows in torch.split(torch.arange(len(data.grasps), device=data.grasps.device), 2048):
+        features = featurise(data.scenes, data.scene[rows], data.grasps[rows], data.gripper)
+        parts.append(network.execute_logit(features))
+    logits = torch.cat(parts)
+    loss = functional.binary_cross_entropy_with_logits(logits, data.success)
+    area = auroc(logits.cpu().numpy(), data.success.cpu().numpy())
+    return {"loss": float(loss), **({} if area is None else {"auroc": area})}
 
 
 def train(config: TrainConfig, on_step: OnStep | None = None, *, resume: bool = True) -> dict[str, Any]:
